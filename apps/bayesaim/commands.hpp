@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+namespace bayesaim::program {
+
+/// What a command does once its arguments are parsed; returns the exit code.
+using Action = std::function<int()>;
+
+/// Each adds its subcommand to the program and returns what to run for it.
+Action add_spectrum(CLI::App& app);
+Action add_denoise(CLI::App& app);
+
+}  // namespace bayesaim::program

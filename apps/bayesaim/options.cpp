@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/options.hpp"
+
+#include <charconv>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+
+namespace bayesaim::program {
+
+namespace {
+
+template <class Number>
+Number parse_whole(const std::string& name, const std::string& requirement, const std::string& text) {
+    Number value{};
+    const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(begin, end, value);
+    if (error != std::errc() || stop != end) throw_invalid(name, requirement, fmt::format("'{}'", text));
+    return value;
+}
+
+template <class Number>
+CLI::Option* add_checked(CLI::App& app, const std::string& name, Number& value,
+                         const std::string& description,
+                         const std::function<Number(const std::string&)>& parse) {
+    return app
+        .add_option_function<std::string>(
+            name, [&value, parse](const std::string& text) { value = parse(text); }, description)
+        ->default_str(fmt::format("{}", value))
+        ->type_name("N");
+}
+
+}  // namespace
+
+double to_number(const std::string& name, const std::string& text) {
+    return parse_whole<double>(name, "a number", text);
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& name, double& value,
+                        const std::string& description) {
+    return add_checked<double>(app, name, value, description,
+                               [name](const std::string& text) { return to_number(name, text); });
+}
+
+CLI::Option* add_count(CLI::App& app, const std::string& name, int& value, int lowest,
+                       const std::string& description) {
+    return add_checked<int>(app, name, value, description, [name, lowest](const std::string& text) {
+        const int count = parse_whole<int>(name, "a whole number", text);
+        check_at_least(name, count, lowest);
+        return count;
+    });
+}
+
+void PriorArguments::add_to(CLI::App& app) {
+    std::string known;
+    for (const priors::PriorEntry& entry : priors::prior_table()) {
+        known += fmt::format("\n  {}: {}", entry.name, entry.summary);
+    }
+    app.add_option("--prior", prior, "prior on the weight matrix S:" + known)->capture_default_str();
+    add_number(app, "--width", width, "width ratio rho = r/d of the wishart prior");
+    app.add_option("--spectrum", spectrum_file,
+                   "file of eigenvalues for the prior `spectrum`: one per line, or with a weight");
+}
+
+std::unique_ptr<priors::Prior> PriorArguments::make() const {
+    return priors::make_prior(prior, {width, spectrum_file});
+}
+
+void OutputArguments::add_to(CLI::App& app) {
+    app.add_option("--format", format, "table, csv or json")->capture_default_str();
+    app.add_option("--output", output, "file to write instead of standard output");
+    app.add_flag("--quiet", quiet, "no messages on standard error");
+    app.parse_complete_callback([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
+}
+
+void OutputArguments::publish(const Report& report) const { program::publish(report, format, output); }
+
+void RunArguments::add_to(CLI::App& app) {
+    add_checked<std::uint64_t>(
+        app, "--seed", seed, "seed of all random numbers", [](const std::string& text) {
+            return parse_whole<std::uint64_t>("--seed", "a non-negative whole number", text);
+        });
+    add_count(app, "--threads", threads, 0, "threads; results do not depend on it (0: one per core)");
+}
+
+std::size_t RunArguments::thread_count() const { return static_cast<std::size_t>(threads); }
+
+Json describe(const priors::Prior& prior) {
+    Json description = {{"prior", prior.name()}};
+    for (const auto& [key, value] : prior.parameters()) description[key] = value;
+    return description;
+}
+
+}  // namespace bayesaim::program

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "bayesaim/priors/table.hpp"
+#include "bayesaim/report.hpp"
+
+namespace bayesaim::program {
+
+/// --prior, --width, --spectrum
+struct PriorArguments {
+    std::string prior = "wishart";
+    double width = 1;
+    std::string spectrum_file;
+
+    void add_to(CLI::App& app);
+    std::unique_ptr<priors::Prior> make() const;
+};
+
+/// --format, --output, --quiet
+struct OutputArguments {
+    std::string format = "table";
+    std::string output;
+    bool quiet = false;
+
+    void add_to(CLI::App& app);
+    void publish(const Report& report) const;
+};
+
+/// --seed, --threads
+struct RunArguments {
+    std::uint64_t seed = 0;
+    int threads = 0;  // 0: one per core
+
+    void add_to(CLI::App& app);
+    std::size_t thread_count() const;
+};
+
+/// The prior's name and parameters, as they go with every result.
+Json describe(const priors::Prior& prior);
+
+/// Options whose errors say which option, what it got and what it takes.
+CLI::Option* add_number(CLI::App& app, const std::string& name, double& value,
+                        const std::string& description);
+CLI::Option* add_count(CLI::App& app, const std::string& name, int& value, int lowest,
+                       const std::string& description);
+
+/// "width must be a number, got 'abc'"
+double to_number(const std::string& name, const std::string& text);
+
+}  // namespace bayesaim::program

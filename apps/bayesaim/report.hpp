@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace bayesaim::program {
+
+using Json = nlohmann::ordered_json;
+
+/// What a command prints: {"bayesaim": version, "command": ..., "configuration": {...}, <summary>, "points":
+/// [...]}.
+struct Report {
+    std::string command;
+    Json configuration = Json::object();
+    Json summary = Json::object();  ///< keys of the object itself, beside the points
+    std::vector<Json> points{};     ///< objects with the same keys
+};
+
+/// As an aligned table, CSV (points only) or JSON. A value that is not a finite number never appears: it is
+/// null in JSON, empty in CSV and a dash in a table.
+std::string format_table(const Report& report);
+std::string format_csv(const Report& report);
+std::string format_json(const Report& report);
+
+/// Prints to standard output, or writes the file (whole or not at all) when its name is not empty.
+void publish(const Report& report, const std::string& format, const std::string& output);
+
+/// Writes a text file by way of a temporary neighbour, so that readers see all of it or the old one.
+void write_whole(const std::string& file, const std::string& text);
+
+}  // namespace bayesaim::program

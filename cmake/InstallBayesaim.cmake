@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# cmake --install: library, headers, program, CMake package, pkg-config file. The tree may be moved afterwards.
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/bayesaim")
+install(TARGETS bayesaim EXPORT bayesaim_targets FILE_SET HEADERS)
+if(TARGET bayesaim_program)
+    install(TARGETS bayesaim_program)
+endif()
+install(EXPORT bayesaim_targets
+    FILE bayesaim-targets.cmake
+    NAMESPACE bayesaim::
+    DESTINATION "${package_dir}")
+
+configure_package_config_file(
+    "${PROJECT_SOURCE_DIR}/cmake/bayesaim-config.cmake.in"
+    "${PROJECT_BINARY_DIR}/generated/bayesaim-config.cmake"
+    INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file(
+    "${PROJECT_BINARY_DIR}/generated/bayesaim-config-version.cmake"
+    COMPATIBILITY SameMinorVersion)
+install(FILES
+    "${PROJECT_BINARY_DIR}/generated/bayesaim-config.cmake"
+    "${PROJECT_BINARY_DIR}/generated/bayesaim-config-version.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindOpenBLAS.cmake"
+    DESTINATION "${package_dir}")
+
+# A static library does not carry its dependencies, so whoever links it must name them.
+if(BUILD_SHARED_LIBS)
+    set(pc_requires "eigen3 fmt")
+    set(pc_libs "-lbayesaim")
+else()
+    set(pc_requires "eigen3 fmt openblas")
+    set(pc_libs "-lbayesaim -pthread")
+endif()
+set(pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_PREFIX}/${pc_dir}" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/bayesaim.pc.in" "${PROJECT_BINARY_DIR}/generated/bayesaim.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/generated/bayesaim.pc" DESTINATION "${pc_dir}")

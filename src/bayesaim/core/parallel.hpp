@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+/// Deterministic parallel loops: the work is cut into blocks that do not depend on the number of threads,
+/// and partial results are combined in block order, so results are bit-identical for any thread count.
+namespace bayesaim {
+
+/// Half-open range of items.
+struct Range {
+    std::size_t begin = 0, end = 0;
+    std::size_t size() const { return end - begin; }
+};
+
+class ThreadPool {
+public:
+    /// The calling thread works too: `threads - 1` are started. 0 means one per core.
+    explicit ThreadPool(std::size_t threads = 1);
+    ~ThreadPool();
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    std::size_t threads() const;
+
+    /// Calls work(i) for i = 0 .. count-1, each once, in any order. The first exception (lowest i among those
+    /// thrown) is rethrown here after all started work has ended. Not reentrant: call it from one thread.
+    void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// Block number `block` of `count` items cut into blocks of `block_size`.
+Range block_range(std::size_t count, std::size_t block_size, std::size_t block);
+std::size_t block_count(std::size_t count, std::size_t block_size);
+
+/// work(range) for each block of the items.
+void parallel_for(ThreadPool& pool, std::size_t count, std::size_t block_size,
+                  const std::function<void(Range)>& work);
+
+/// Sum of work(range) over the blocks, added in block order.
+template <class Value>
+Value parallel_sum(ThreadPool& pool, std::size_t count, std::size_t block_size, Value zero,
+                   const std::function<Value(Range)>& work) {
+    std::vector<Value> partial(block_count(count, block_size), zero);
+    pool.for_each(partial.size(),
+                  [&](std::size_t block) { partial[block] = work(block_range(count, block_size, block)); });
+    for (const Value& value : partial) zero += value;
+    return zero;
+}
+
+}  // namespace bayesaim

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+/// Counter-based random numbers (Philox4x64-10, Salmon et al. 2011). Every stream is addressed by
+/// (seed, purpose, index) and every number in it by its position, so the same data come out in any order,
+/// on any thread, and again later.
+namespace bayesaim {
+
+/// What a stream is for. Streams of different purpose are independent; the numbers are part of the
+/// reproducibility contract: add, never renumber.
+enum class Purpose : std::uint64_t {
+    weights = 1,      ///< the matrices S; index = draw * layers + layer
+    noise = 2,        ///< additive GOE noise
+    tokens = 3,       ///< token matrices; index = sample
+    label_noise = 4,  ///< noise or tie-breaking of outputs; index = sample
+    rotation = 5,     ///< Haar rotations of a fixed spectrum
+    initial = 6,      ///< starts of an estimator; index = start
+    integration = 7,  ///< random shifts of quasi-Monte Carlo points
+};
+
+class RandomStream {
+public:
+    RandomStream(std::uint64_t seed, Purpose purpose, std::uint64_t index = 0);
+
+    /// Four words of the block with this number: Philox4x64-10 with key (seed, purpose) and counter
+    /// (block, index, 0, 0). Pinned by: RandomStream.WordsAreNumpysPhilox.
+    std::array<std::uint64_t, 4> words(std::uint64_t block) const;
+
+    /// Standard normal variates number first, first + 1, ... (Box-Muller, one pair per two words: four per block).
+    void fill_normal(std::span<double> out, std::uint64_t first = 0) const;
+
+    /// Uniform variates on (0, 1), never 0 or 1, numbered like the normal ones.
+    void fill_uniform(std::span<double> out, std::uint64_t first = 0) const;
+
+private:
+    std::uint64_t seed_, purpose_, index_;
+};
+
+}  // namespace bayesaim

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/linalg/blas.hpp"
+
+#include <cblas.h>
+
+#include <mutex>
+
+#include "bayesaim/core/checks.hpp"
+
+namespace bayesaim::linalg {
+namespace {
+
+std::mutex scope_mutex;
+int open_scopes = 0, threads_outside = 1;
+
+CBLAS_TRANSPOSE cblas_flag(Transpose t) { return t == Transpose::yes ? CblasTrans : CblasNoTrans; }
+
+int as_int(Eigen::Index size) { return static_cast<int>(size); }
+
+/// BLAS wants a leading dimension of at least one, also for empty matrices.
+template <class M>
+int leading_dimension(const M& matrix) {
+    return as_int(std::max<Eigen::Index>(1, matrix.outerStride()));
+}
+
+}  // namespace
+
+int blas_threads() {
+    const std::lock_guard lock(scope_mutex);
+    return open_scopes > 0 ? threads_outside : openblas_get_num_threads();
+}
+
+SerialBlas::SerialBlas() {
+    const std::lock_guard lock(scope_mutex);
+    if (open_scopes++ == 0) {
+        threads_outside = openblas_get_num_threads();
+        if (threads_outside != 1) openblas_set_num_threads(1);
+    }
+}
+
+SerialBlas::~SerialBlas() {
+    const std::lock_guard lock(scope_mutex);
+    if (--open_scopes == 0 && threads_outside != 1) openblas_set_num_threads(threads_outside);
+}
+
+void multiply(double alpha, const ConstMatrixRef& a, Transpose transpose_a, const ConstMatrixRef& b,
+              Transpose transpose_b, double beta, MatrixRef c) {
+    const bool at = transpose_a == Transpose::yes, bt = transpose_b == Transpose::yes;
+    const Eigen::Index rows = at ? a.cols() : a.rows(), inner = at ? a.rows() : a.cols();
+    const Eigen::Index cols = bt ? b.rows() : b.cols();
+    check_size("rows of the second factor", bt ? b.cols() : b.rows(), inner);
+    check_size("rows of the product", c.rows(), rows);
+    check_size("columns of the product", c.cols(), cols);
+    const SerialBlas serial;
+    cblas_dgemm(CblasColMajor, cblas_flag(transpose_a), cblas_flag(transpose_b), as_int(rows), as_int(cols),
+                as_int(inner), alpha, a.data(), leading_dimension(a), b.data(), leading_dimension(b), beta,
+                c.data(), leading_dimension(c));
+}
+
+Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b) {
+    Matrix c(a.rows(), b.cols());
+    multiply(1, a, Transpose::no, b, Transpose::no, 0, c);
+    return c;
+}
+
+Matrix gram(double alpha, const ConstMatrixRef& a) {
+    Matrix c(a.rows(), a.rows());
+    const SerialBlas serial;
+    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, as_int(a.rows()), as_int(a.cols()), alpha, a.data(),
+                leading_dimension(a), 0.0, c.data(), leading_dimension(c));
+    c.triangularView<Eigen::StrictlyUpper>() = c.transpose();
+    return c;
+}
+
+}  // namespace bayesaim::linalg

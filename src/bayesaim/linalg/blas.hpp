@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <Eigen/Core>
+
+/// The large products, on OpenBLAS. Each call runs BLAS on one thread: parallelism is ours (core/parallel),
+/// because OpenBLAS with several threads does not give the same bits.
+namespace bayesaim::linalg {
+
+using Matrix = Eigen::MatrixXd;  ///< column-major
+using Vector = Eigen::VectorXd;
+using ConstMatrixRef = Eigen::Ref<const Matrix, 0, Eigen::OuterStride<>>;
+using MatrixRef = Eigen::Ref<Matrix, 0, Eigen::OuterStride<>>;
+
+enum class Transpose { no, yes };
+
+/// C = alpha op(A) op(B) + beta C
+void multiply(double alpha, const ConstMatrixRef& a, Transpose transpose_a, const ConstMatrixRef& b,
+              Transpose transpose_b, double beta, MatrixRef c);
+
+/// A B
+Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b);
+
+/// alpha A A^T, both triangles filled.
+Matrix gram(double alpha, const ConstMatrixRef& a);
+
+/// The number of threads that OpenBLAS uses outside our calls (ours leave it as it was).
+int blas_threads();
+
+/// While one of these lives BLAS runs on one thread. Nested and concurrent scopes count.
+class SerialBlas {
+public:
+    SerialBlas();
+    ~SerialBlas();
+    SerialBlas(const SerialBlas&) = delete;
+    SerialBlas& operator=(const SerialBlas&) = delete;
+};
+
+}  // namespace bayesaim::linalg

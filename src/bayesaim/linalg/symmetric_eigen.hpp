@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include "bayesaim/core/parallel.hpp"
+#include "bayesaim/linalg/blas.hpp"
+
+namespace bayesaim::linalg {
+
+/// A = vectors * diag(values) * vectors^T, values ascending.
+struct SymmetricEigen {
+    Vector values;
+    Matrix vectors;
+};
+
+/// Eigendecomposition of a symmetric matrix (LAPACK dsyevd: divide and conquer). Reads the lower triangle.
+SymmetricEigen symmetric_eigen(Matrix a);
+
+/// Only the eigenvalues, ascending.
+Vector symmetric_eigenvalues(Matrix a);
+
+/// vectors * diag(values) * vectors^T, exactly symmetric; blocks of the lower triangle only, half a product.
+Matrix from_eigen(const ConstMatrixRef& vectors, const Vector& values, ThreadPool& pool);
+
+/// Throws InvalidArgument unless the matrix is square, finite and symmetric to 1e-10 of its largest entry.
+void check_symmetric(const char* name, const ConstMatrixRef& matrix);
+
+/// The orthogonal factor of a Gaussian matrix with positive diagonal in the triangular one (LAPACK dgeqrf,
+/// dorgqr): Haar distributed when `gaussian` has independent standard normal entries.
+Matrix haar_orthogonal(Matrix gaussian);
+
+}  // namespace bayesaim::linalg

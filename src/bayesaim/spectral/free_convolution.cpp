@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/spectral/free_convolution.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <boost/math/quadrature/gauss.hpp>
+#include <boost/math/tools/minima.hpp>
+#include <boost/math/tools/toms748_solve.hpp>
+
+#include "bayesaim/core/checks.hpp"
+
+namespace bayesaim::spectral {
+namespace {
+
+constexpr double pi = std::numbers::pi;
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+
+/// Error that the quadrature aims at, relative to the mass and to the largest possible mmse.
+constexpr double quadrature_tolerance = 1e-13;
+
+/// Root of an increasing or decreasing function whose values at the ends are known and differ in sign.
+template <class Function>
+double bracketed_root(Function f, double low, double high, double f_low, double f_high) {
+    if (f_low == 0) return low;
+    if (f_high == 0) return high;
+    std::uintmax_t iterations = 100;
+    const auto close = [](double a, double b) {
+        return std::abs(b - a) <= 2 * epsilon * std::max(std::abs(a), std::abs(b));
+    };
+    const auto [a, b] = boost::math::tools::toms748_solve(f, low, high, f_low, f_high, close, iterations);
+    return 0.5 * (a + b);
+}
+
+/// theta in [0, pi] -> u in the bulk; square-root edges in u become smooth and even in theta.
+double cosine_map(const Interval& u, double theta) {
+    // From the nearer end, so that a point next to an edge keeps its distance to it.
+    const double half = 0.5 * theta, width = u.high - u.low;
+    const double s = std::sin(half), c = std::cos(half);
+    return theta < 0.5 * pi ? u.low + width * s * s : u.high - width * c * c;
+}
+
+/// Error of the trapezoidal rule with n intervals on [0, pi]: the cosine coefficient of order 2n,
+/// extrapolated from the envelopes of those around n/2 and n as geometric decay. (Single coefficients
+/// oscillate through zero.)
+class CosineTail {
+  public:
+    void add(std::size_t k, double theta, double value) {
+        const double c1 = std::cos(theta), s1 = std::sin(theta);
+        double c = 1, s = 0;  // of m theta
+        for (std::size_t m = 0; m < orders; ++m) {
+            full_[m] += (k % 2 == 0 ? value : -value) * c;  // cos((n - m) theta_k)
+            const double quarter[] = {c, -s, -c, s};        // cos((n/2 + m) theta_k)
+            half_[m] += value * quarter[k % 4];
+            const double next = c * c1 - s * s1;
+            s = s * c1 + c * s1;
+            c = next;
+        }
+    }
+    double error() const {
+        double full = 0, half = std::numeric_limits<double>::min();
+        for (std::size_t m = 0; m < orders; ++m) {
+            full = std::max(full, std::abs(full_[m]));
+            half = std::max(half, std::abs(half_[m]));
+        }
+        const double decay = std::min(1.0, full / half);
+        return full * decay * decay;
+    }
+
+  private:
+    static constexpr std::size_t orders = 4;
+    std::array<double, orders> full_{}, half_{};
+};
+
+double cosine_map_slope(const Interval& u, double theta) { return 0.5 * (u.high - u.low) * std::sin(theta); }
+
+}  // namespace
+
+FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
+    : law_(&law), noise_(noise_variance) {
+    check_positive("noise variance", noise_variance);
+    const auto psi = [&](double u) { return u + noise_ * law_->stieltjes(u).value.real(); };
+    for (const Interval& u : find_bulks()) {
+        Bulk bulk{u, {psi(u.low), psi(u.high)}, nodes_.size(), 0};
+        if (!add_trapezoid_rule(u)) add_adaptive_rule(u);
+        bulk.last = nodes_.size();
+        bulks_.push_back(bulk);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- the curve
+// v(u)
+
+/// (int dmu/(u-x)^2)^{-1/2} outside the support: 0 at its ends, of the order of the distance to it. The bulks
+/// are where it is below D^{1/2}.
+double FreeConvolution::clearance(double u) const {
+    const double attraction = -law_->stieltjes(u).derivative.real();
+    return attraction > 0 && std::isfinite(attraction) ? 1 / std::sqrt(attraction)
+                                                       : 0;  // 0 on top of an atom
+}
+
+/// In a gap of the support int dmu/(u-x)^2 is convex: the gap stays open where the minimum is below 1/D.
+std::vector<Interval> FreeConvolution::find_bulks() const {
+    const std::vector<Interval> support = law_->centred_support();
+    const double reach = std::sqrt(noise_);
+    std::vector<Interval> bulks{{edge(support.front().low, support.front().low - reach), 0}};
+    for (std::size_t i = 0; i + 1 < support.size(); ++i) {
+        const double low = support[i].high, high = support[i + 1].low;
+        const auto [middle, negative] =
+            boost::math::tools::brent_find_minima([&](double u) { return -clearance(u); }, low, high, 26);
+        if (-negative <= reach) continue;
+        bulks.back().high = edge(low, middle);
+        bulks.push_back({edge(high, middle), 0});
+    }
+    bulks.back().high = edge(support.back().high, support.back().high + reach);
+    return bulks;
+}
+
+/// Where the clearance grows to D^{1/2} on the way from an end of the support to a point beyond.
+double FreeConvolution::edge(double support_end, double beyond) const {
+    const auto excess = [&](double u) { return clearance(u) - std::sqrt(noise_); };
+    const double first = std::nextafter(support_end, beyond);
+    if (first == beyond || excess(first) >= 0) return first;  // nothing to resolve in double precision
+    const double at_beyond = excess(beyond);
+    if (at_beyond <= 0) return beyond;  // only by round-off
+    return beyond > first ? bracketed_root(excess, first, beyond, excess(first), at_beyond)
+                          : bracketed_root(excess, beyond, first, at_beyond, excess(first));
+}
+
+/// One step towards v(u) inside a bulk; false when there is nothing left to gain. With y = v^2,
+///   F(y) = 1 / int dmu/((u-x)^2 + y) - D
+/// is a harmonic mean less a constant, so increasing and concave: Newton lands at or left of the root from
+/// anywhere and then climbs to it. The root is in (0, D], because the integral is at most 1/y.
+bool FreeConvolution::improve_height(Height& height) const {
+    const double y = height.y, v = std::sqrt(y);
+    const auto [g, g_slope] = law_->stieltjes({height.u, v});
+    const double b = -g.imag();  // v times the integral
+    const double f = v / b - noise_;
+    const double roundoff = epsilon * (noise_ + std::abs(g.real()) * v / (b * b));
+    if (std::abs(f) <= 2 * roundoff) return false;
+    (f < 0 ? height.low : height.high) = y;
+    double next = y - f * 2 * b * b / (g_slope.real() + b / v);
+    if (!(next > height.low && next < height.high)) {
+        next = height.low > 0 ? std::sqrt(height.low * height.high) : 1e-3 * height.high;
+    }
+    height.y = next;
+    // Newton squares the relative change, so after 1e-8 comes round-off.
+    return std::abs(next - y) > 1e-8 * next && next > 1e-40 * noise_;
+}
+
+/// Fills nodes whose u, weight and guess of v (0 for none) are given. Steps are taken for all nodes in turn:
+/// they do not depend on each other, and the processor overlaps them.
+void FreeConvolution::complete(std::span<Node> nodes) const {
+    std::vector<Height> active;
+    active.reserve(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const double y = nodes[i].v * nodes[i].v;
+        active.push_back({nodes[i].u, y > 0 && y < noise_ ? y : noise_, 0, noise_, i});
+    }
+    for (int iteration = 0; iteration < 200 && !active.empty(); ++iteration) {
+        std::erase_if(active, [&](Height& height) {
+            if (improve_height(height)) return false;
+            nodes[height.node].v = std::sqrt(height.y);
+            return true;
+        });
+    }
+    for (const Height& height : active) nodes[height.node].v = std::sqrt(height.y);  // bracketed to round-off
+    for (Node& node : nodes) {
+        const Complex w(node.u, node.v);
+        const auto [g, g_slope] = law_->stieltjes(w);
+        // Along the curve Im(w + D G) = 0, hence psi' = |K|^2 / Re K with K = 1 + D G'(w), Re K >= 0.
+        const Complex k = 1.0 + noise_ * g_slope;
+        node.slope = std::norm(k) / std::max(k.real(), epsilon);
+        node.lambda = node.u + noise_ * g.real();
+        condition_on(w, g, node.denoised, node.variance);
+    }
+}
+
+/// Mean and variance of x under the weight D dmu(x)/|w - x|^2. Two forms of the same:
+///   u - D Re G   and   D (1 - D |G|^2):        round-off epsilon D in the variance;
+///   -(D/v) Im M  and  -(D/v) Im(w M) - mean^2:  round-off epsilon (D/v) |w M|, better where D is large.
+void FreeConvolution::condition_on(Complex w, Complex g, double& mean, double& variance) const {
+    if (noise_ > law_->variance()) {
+        const Complex m = law_->moment_transform(w).value;
+        if (std::norm(w * m) < w.imag() * w.imag()) {
+            const double scale = -noise_ / w.imag();
+            mean = scale * m.imag();
+            variance = scale * (w * m).imag() - mean * mean;
+            return;
+        }
+    }
+    mean = w.real() - noise_ * g.real();
+    variance = noise_ * (1 - noise_ * std::norm(g));
+}
+
+// ------------------------------------------------------------------------------------------------ quadrature
+
+/// The two integrands whose convergence decides: mass and mmse, the latter relative to min(D, Var S).
+std::array<double, 2> FreeConvolution::convergence_probes(const Node& node) const {
+    const double mass = node.probability() / (pi * noise_);
+    const double largest = std::min(noise_, law_->variance());
+    return {mass, largest > 0 ? mass * node.variance / largest : 0};
+}
+
+/// Trapezoidal rule in theta, doubled until it has converged: geometrically, because the integrands are
+/// smooth and even at the ends. False if 256 intervals are not enough (bulks about to merge, hard edges).
+bool FreeConvolution::add_trapezoid_rule(const Interval& u) {
+    constexpr std::size_t smallest = 16, largest = 256;
+    std::vector<Node> nodes(smallest - 1);
+    for (std::size_t k = 1; k < smallest; ++k) {
+        nodes[k - 1].u = cosine_map(u, pi * static_cast<double>(k) / smallest);
+    }
+    complete(nodes);
+    for (std::size_t n = smallest;; n *= 2) {
+        const double step = pi / static_cast<double>(n);
+        std::array<CosineTail, 2> tail;
+        for (std::size_t k = 1; k < n; ++k) {
+            const double theta = step * static_cast<double>(k);
+            nodes[k - 1].weight = step * cosine_map_slope(u, theta);
+            const auto probe = convergence_probes(nodes[k - 1]);
+            for (std::size_t i = 0; i < 2; ++i) tail[i].add(k, theta, probe[i]);
+        }
+        if (std::max(tail[0].error(), tail[1].error()) <= quadrature_tolerance) break;
+        if (n == largest) return false;
+        nodes = twice_as_many(u, nodes);
+    }
+    nodes_.insert(nodes_.end(), nodes.begin(), nodes.end());
+    return true;
+}
+
+/// The nodes and those halfway between them in theta; v is guessed by cubic interpolation of v / sin(theta),
+/// which is smooth and even at both ends.
+std::vector<FreeConvolution::Node> FreeConvolution::twice_as_many(const Interval& u,
+                                                                  const std::vector<Node>& nodes) const {
+    const std::size_t n = nodes.size() + 1;
+    const double step = pi / static_cast<double>(n);
+    std::vector<double> shape(n + 3);  // of node k at k + 1, mirrored at the ends
+    for (std::size_t k = 1; k < n; ++k)
+        shape[k + 1] = nodes[k - 1].v / std::sin(step * static_cast<double>(k));
+    shape[1] = shape[2];
+    shape[0] = shape[3];
+    shape[n + 1] = shape[n];
+    shape[n + 2] = shape[n - 1];
+    std::vector<Node> between(n);
+    for (std::size_t k = 0; k < n; ++k) {
+        const double theta = step * (static_cast<double>(k) + 0.5);
+        between[k].u = cosine_map(u, theta);
+        between[k].v = (9 * (shape[k + 1] + shape[k + 2]) - shape[k] - shape[k + 3]) / 16 * std::sin(theta);
+    }
+    complete(between);
+    std::vector<Node> all(2 * n - 1);
+    for (std::size_t k = 0; k < n; ++k) all[2 * k] = between[k];
+    for (std::size_t k = 1; k < n; ++k) all[2 * k - 1] = nodes[k - 1];
+    return all;
+}
+
+void FreeConvolution::add_adaptive_rule(const Interval& u) {
+    constexpr int panels = 8;
+    for (int i = 0; i < panels; ++i) add_panels(u, pi * i / panels, pi * (i + 1) / panels, 0);
+}
+
+/// Gauss-Legendre in theta, the panel halved until both halves together agree with the whole.
+void FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high, int depth) {
+    using Rule = boost::math::quadrature::gauss<double, 12>;  // stores the positive half of the abscissas
+    constexpr int deepest = 50;
+    const auto panel = [&](double low, double high, std::vector<Node>& nodes) {
+        const double middle = 0.5 * (low + high), half = 0.5 * (high - low);
+        const std::size_t first = nodes.size();
+        const auto add = [&](double abscissa, double weight) {
+            const double theta = middle + half * abscissa;
+            Node node;
+            node.u = cosine_map(u, theta);
+            node.weight = half * weight * cosine_map_slope(u, theta);
+            nodes.push_back(node);
+        };
+        for (std::size_t i = Rule::abscissa().size(); i-- > 0;) add(-Rule::abscissa()[i], Rule::weights()[i]);
+        for (std::size_t i = 0; i < Rule::abscissa().size(); ++i)
+            add(Rule::abscissa()[i], Rule::weights()[i]);
+        const std::span<Node> added = std::span(nodes).subspan(first);
+        complete(added);
+        std::array<double, 2> sum{};
+        for (const Node& node : added) {
+            const auto probe = convergence_probes(node);
+            for (std::size_t i = 0; i < 2; ++i) sum[i] += probe[i];
+        }
+        return sum;
+    };
+    const double middle = 0.5 * (theta_low + theta_high);
+    std::vector<Node> whole, halves;
+    const auto coarse = panel(theta_low, theta_high, whole);
+    const auto left = panel(theta_low, middle, halves);
+    const auto right = panel(middle, theta_high, halves);
+    const bool agree = std::abs(left[0] + right[0] - coarse[0]) <= quadrature_tolerance &&
+                       std::abs(left[1] + right[1] - coarse[1]) <= quadrature_tolerance;
+    if (agree || depth == deepest) {
+        nodes_.insert(nodes_.end(), halves.begin(), halves.end());
+    } else {
+        add_panels(u, theta_low, middle, depth + 1);
+        add_panels(u, middle, theta_high, depth + 1);
+    }
+}
+
+template <class Function>
+double FreeConvolution::average(Function f) const {
+    double sum = 0;
+    for (const Node& node : nodes_) sum += node.probability() * f(node);
+    return sum / (pi * noise_);
+}
+
+// ------------------------------------------------------------------------------------------------- integrals
+
+double FreeConvolution::mmse() const {
+    return average([](const Node& node) { return node.variance; });
+}
+
+double FreeConvolution::mmse_derivative() const {
+    if (noise_ > 100 * law_->variance()) return derivative_by_double_sum();
+    double sum = 0;
+    for (const Node& node : nodes_) sum += node.weight * node.v * node.v * node.v;
+    return 1 - 8 / (3 * pi * noise_ * noise_) * sum;
+}
+
+/// int int [(f(a) - f(b)) / (a - b)]^2 dmu_D(a) dmu_D(b), f the shrinkage: the mean squared posterior
+/// covariance. Sums of squares keep the digits that 1 - ... loses when D is large.
+double FreeConvolution::derivative_by_double_sum() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        const Node& a = nodes_[i];
+        const Complex w(a.u, a.v);
+        const auto [m, m_slope] = law_->moment_transform(w);
+        const Complex k = 1.0 + noise_ * law_->stieltjes(w).derivative;
+        const double v_slope = -k.imag() / std::max(k.real(), epsilon);
+        // d/du of -(D/v) Im M, divided by psi'
+        const double diagonal =
+            noise_ / a.v * (v_slope / a.v * m.imag() - (m_slope * Complex(1, v_slope)).imag()) / a.slope;
+        sum += a.probability() * a.probability() * diagonal * diagonal;
+        for (std::size_t j = 0; j < i; ++j) {
+            const Node& b = nodes_[j];
+            const double ratio = (a.denoised - b.denoised) / (a.lambda - b.lambda);
+            sum += 2 * a.probability() * b.probability() * ratio * ratio;
+        }
+    }
+    return sum / (pi * pi * noise_ * noise_);
+}
+
+double FreeConvolution::integral_of_density_cubed() const {
+    return average([&](const Node& node) { return std::pow(node.v / (pi * noise_), 2); });
+}
+
+/// The potential int log|lambda - y| dmu_D(y) is Re [int log(w - x) dmu(x) + D G(w)^2 / 2]: G is constant
+/// along the characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
+double FreeConvolution::log_energy() const {
+    return average([&](const Node& node) {
+        const Complex w(node.u, node.v);
+        const double g_real = (node.lambda - node.u) / noise_, g_imag = node.v / noise_;
+        return law_->log_potential(w) + 0.5 * noise_ * (g_real * g_real - g_imag * g_imag);
+    });
+}
+
+double FreeConvolution::mass() const {
+    return average([](const Node&) { return 1.0; });
+}
+
+double FreeConvolution::mean() const {
+    return law_->mean() + average([](const Node& node) { return node.lambda; });
+}
+
+double FreeConvolution::second_moment() const {
+    return average([&](const Node& node) { return std::pow(node.lambda + law_->mean(), 2); });
+}
+
+// --------------------------------------------------------------------------------------- one point at a time
+
+std::vector<Interval> FreeConvolution::edges() const {
+    std::vector<Interval> result;
+    for (const Bulk& bulk : bulks_) {
+        result.push_back({bulk.lambda.low + law_->mean(), bulk.lambda.high + law_->mean()});
+    }
+    return result;
+}
+
+SpectrumPoint FreeConvolution::at(double lambda) const {
+    check_finite("eigenvalue", lambda);
+    const double x = lambda - law_->mean();
+    const auto bulk =
+        std::find_if(bulks_.begin(), bulks_.end(), [&](const Bulk& b) { return x < b.lambda.high; });
+    SpectrumPoint point;
+    if (bulk != bulks_.end() && x > bulk->lambda.low) {
+        const Complex w = solve_inside(*bulk, x);
+        const Complex g = law_->stieltjes(w).value;
+        double variance = 0;
+        condition_on(w, g, point.denoised, variance);
+        point.density = w.imag() / (pi * noise_);
+        point.hilbert = g.real();
+    } else {
+        const double low = bulk == bulks_.begin() ? x : std::prev(bulk)->u.high;
+        const double high = bulk == bulks_.end() ? x : bulk->u.low;
+        const double u = solve_outside(low, high, x);
+        point.denoised = 2 * u - x;
+        point.hilbert = (x - u) / noise_;
+    }
+    point.denoised += law_->mean();
+    return point;
+}
+
+/// The w on the curve with w + D G(w) = lambda: Newton from the neighbouring nodes, and the safe way
+/// (monotone in u, v(u) inside) where that does not settle.
+Complex FreeConvolution::solve_inside(const Bulk& bulk, double lambda) const {
+    const auto begin = nodes_.begin() + static_cast<std::ptrdiff_t>(bulk.first);
+    const auto end = nodes_.begin() + static_cast<std::ptrdiff_t>(bulk.last);
+    const auto right =
+        std::lower_bound(begin, end, lambda, [](const Node& n, double x) { return n.lambda < x; });
+    Complex w;
+    if (right == begin || right == end) {  // next to an edge v is a square root
+        const Node& node = right == begin ? *right : *std::prev(right);
+        const double edge_lambda = right == begin ? bulk.lambda.low : bulk.lambda.high;
+        const double edge_u = right == begin ? bulk.u.low : bulk.u.high;
+        const double r = (lambda - edge_lambda) / (node.lambda - edge_lambda);
+        w = {edge_u + r * (node.u - edge_u), std::sqrt(std::max(r, 0.0)) * node.v};
+    } else {
+        const Node &b = *right, &a = *std::prev(right);
+        const double r = (lambda - a.lambda) / (b.lambda - a.lambda);
+        w = {a.u + r * (b.u - a.u), a.v + r * (b.v - a.v)};
+    }
+    for (int iteration = 0; iteration < 25 && w.imag() > 0; ++iteration) {
+        const auto [g, g_slope] = law_->stieltjes(w);
+        const Complex step = (w + noise_ * g - lambda) / (1.0 + noise_ * g_slope);
+        w -= step;
+        if (std::norm(step) <= 1e-28 * std::norm(Complex(std::min(std::abs(w.real()), w.imag()), w.imag()))) {
+            if (w.imag() > 0) return w;
+            break;
+        }
+    }
+    Node node;
+    const auto excess = [&](double u) {
+        node = Node{};
+        node.u = u;
+        complete({&node, 1});
+        return node.lambda - lambda;
+    };
+    excess(
+        bracketed_root(excess, bulk.u.low, bulk.u.high, bulk.lambda.low - lambda, bulk.lambda.high - lambda));
+    return {node.u, node.v};
+}
+
+/// The real u in [u_low, u_high], outside the bulks, with u + D G(u) = lambda: increasing in u.
+double FreeConvolution::solve_outside(double u_low, double u_high, double lambda) const {
+    const auto excess = [&](double u) { return u + noise_ * law_->stieltjes(u).value.real() - lambda; };
+    const double at_low = excess(u_low), at_high = excess(u_high);
+    if (at_low >= 0) return u_low;
+    if (at_high <= 0) return u_high;
+    return bracketed_root(excess, u_low, u_high, at_low, at_high);
+}
+
+double mmse(const SpectralLaw& law, double noise_variance) {
+    return FreeConvolution(law, noise_variance).mmse();
+}
+
+double prior_free_entropy(const SpectralLaw& law, double inverse_noise_variance) {
+    check_non_negative("inverse noise variance", inverse_noise_variance);
+    if (inverse_noise_variance == 0) return 0;
+    const double log_energy = FreeConvolution(law, 1 / inverse_noise_variance).log_energy();
+    // The semicircle of variance D alone has Sigma = log(D)/2 - 1/4, which the constants cancel.
+    return 0.25 * law.second_moment() * inverse_noise_variance -
+           0.5 * (log_energy + 0.5 * std::log(inverse_noise_variance) + 0.25);
+}
+
+}  // namespace bayesaim::spectral

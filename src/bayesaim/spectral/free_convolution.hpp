@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <array>
+#include <span>
+#include <vector>
+
+#include "bayesaim/spectral/spectral_law.hpp"
+
+namespace bayesaim::spectral {
+
+/// What is known at one point of the spectrum of S + sqrt(D) Xi.
+struct SpectrumPoint {
+    double density = 0;
+    double hilbert = 0;   ///< PV int mu_D(t) / (lambda - t) dt
+    double denoised = 0;  ///< lambda - 2 D hilbert: the Bayes-optimal shrinkage of this eigenvalue
+};
+
+/// The law mu_D of S + sqrt(D) Xi for large d, Xi ~ GOE(d) with spectrum on [-2, 2], S with eigenvalue law
+/// mu.
+///
+/// Biane's parametrisation (Indiana Univ. Math. J. 46, 1997), real and free of branch choices. With
+/// G(w) = int dmu(x)/(w - x), every point of the closed set {w = u + i v : v = v(u)}, where v(u) >= 0 solves
+///   int dmu(x) / ((u-x)^2 + v^2) = 1/D        (v = 0 where the integral at v = 0 is below 1/D),
+/// gives one point of the spectrum, lambda = psi(u) = w + D G(w), increasing in u, and there
+///   density = v/(pi D),   hilbert = Re G(w),   denoised = u - D Re G(w).
+///
+/// The conditional law of an eigenvalue x of S given one of the noisy matrix has weight D dmu(x)/|w - x|^2;
+/// `denoised` is its mean, and mmse the average over lambda of its variance D (1 - D |G(w)|^2).
+///
+/// The constructor finds the bulks and an adapted quadrature rule on them; all integrals are then sums.
+/// Valid for D from 1e-10 to 1e10. The law must outlive the object.
+class FreeConvolution {
+  public:
+    /// D = noise_variance > 0.
+    FreeConvolution(const SpectralLaw& law, double noise_variance);
+
+    /// The spectrum at lambda, inside or outside the bulks.
+    SpectrumPoint at(double lambda) const;
+
+    /// Support of mu_D, one interval per bulk.
+    std::vector<Interval> edges() const;
+
+    /// mmse(D) = int Var(x | lambda) dmu_D = D - (4 pi^2 D^2 / 3) int mu_D^3: the error ||Shat - S||^2 / d.
+    double mmse() const;
+
+    /// d mmse / dD = 1 - (8 pi^2 D / 3) int mu_D^3 du, the integral over u instead of lambda
+    /// (Burgers' equation for G_D and integration by parts).
+    double mmse_derivative() const;
+
+    double integral_of_density_cubed() const;
+
+    /// Sigma(mu_D) = int int log|x - y| dmu_D dmu_D.
+    double log_energy() const;
+
+    double mass() const;           ///< 1 but for the error of the quadrature
+    double mean() const;           ///< tr S, by quadrature
+    double second_moment() const;  ///< tr S^2 + D, by quadrature
+
+    std::size_t quadrature_size() const { return nodes_.size(); }
+
+  private:
+    struct Bulk {
+        Interval u;                       // where v(u) > 0
+        Interval lambda;                  // psi of the ends
+        std::size_t first = 0, last = 0;  // its nodes, ascending
+    };
+    struct Node {
+        double u = 0, v = 0, lambda = 0;
+        double slope = 0;     // psi'(u)
+        double weight = 0;    // of the integral over u
+        double denoised = 0;  // mean and variance of x given lambda
+        double variance = 0;
+        double probability() const { return weight * slope * v; }  // pi D times that of the node under mu_D
+    };
+    struct Height {
+        double u, y, low, high;  // y = v^2 in (low, high)
+        std::size_t node;
+    };
+
+    double clearance(double u) const;
+    std::vector<Interval> find_bulks() const;
+    double edge(double support_end, double beyond) const;
+    bool improve_height(Height& height) const;
+    void complete(std::span<Node> nodes) const;
+    void condition_on(Complex w, Complex g, double& mean, double& variance) const;
+    std::array<double, 2> convergence_probes(const Node& node) const;
+    bool add_trapezoid_rule(const Interval& u);
+    std::vector<Node> twice_as_many(const Interval& u, const std::vector<Node>& nodes) const;
+    void add_adaptive_rule(const Interval& u);
+    void add_panels(const Interval& u, double theta_low, double theta_high, int depth);
+    Complex solve_inside(const Bulk& bulk, double lambda) const;
+    double solve_outside(double u_low, double u_high, double lambda) const;
+    double derivative_by_double_sum() const;
+    template <class Function>
+    double average(Function f) const;  // int f dmu_D
+
+    const SpectralLaw* law_;
+    double noise_;  // D
+    std::vector<Bulk> bulks_;
+    std::vector<Node> nodes_;
+};
+
+/// Bayes-optimal error of estimating S from S + sqrt(D) Xi, per dimension.
+double mmse(const SpectralLaw& law, double noise_variance);
+
+/// Free entropy of the prior, per d^2, at inverse noise variance qhat:
+///   I_in(qhat) = kappa2 qhat/4 - log(qhat)/4 - Sigma(mu_{1/qhat})/2 - 1/8,   I_in(0) = 0,  I_in' = (kappa2 -
+///   mmse)/4.
+double prior_free_entropy(const SpectralLaw& law, double inverse_noise_variance);
+
+}  // namespace bayesaim::spectral

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <complex>
+#include <vector>
+
+namespace bayesaim::spectral {
+
+using Complex = std::complex<double>;
+
+/// Closed interval of the real line; low == high for an atom.
+struct Interval {
+    double low = 0, high = 0;
+};
+
+/// A transform and its derivative at one point.
+struct Transform {
+    Complex value, derivative;
+};
+
+/// A probability law mu of eigenvalues: the large-d spectrum of a weight matrix S.
+///
+/// The transforms are those of the centred law, i.e. of x - mean(): shrinkage and information do not see the
+/// mean, and large means would otherwise eat digits. They are evaluated at z in the closed upper half plane,
+/// on the real axis only outside the support. To define a law of your own implement these functions.
+class SpectralLaw {
+  public:
+    virtual ~SpectralLaw() = default;
+
+    virtual double mean() const = 0;      ///< kappa1 = tr S
+    virtual double variance() const = 0;  ///< kappa2 - kappa1^2
+
+    /// Support of the centred law: sorted, disjoint; the density is positive inside each interval.
+    virtual std::vector<Interval> centred_support() const = 0;
+
+    /// Sum over the atoms of weight^2 (0 without atoms): 1 - this is the limit of mmse(D)/D for D -> 0.
+    virtual double atomic_concentration() const = 0;
+
+    /// Stieltjes transform G(z) = int dmu(x) / (z - x) of the centred law.
+    virtual Transform stieltjes(Complex z) const = 0;
+
+    /// M(z) = z G(z) - 1 = int x dmu(x) / (z - x) of the centred law, to relative accuracy also where |z| is
+    /// large and the difference would cancel.
+    virtual Transform moment_transform(Complex z) const = 0;
+
+    /// Re int log(z - x) dmu(x) of the centred law.
+    virtual double log_potential(Complex z) const = 0;
+
+    double second_moment() const { return variance() + mean() * mean(); }  ///< kappa2 = tr S^2
+};
+
+}  // namespace bayesaim::spectral

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// The program as a user runs it, through a shell.
+namespace cli {
+
+struct Run {
+    int exit_code = -1;
+    std::string out, err;
+    nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+/// A directory of its own for one test, removed at the end.
+class Workplace {
+  public:
+    Workplace() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "bayesaim_test_XXXXXX").string();
+        path_ = mkdtemp(pattern.data());
+    }
+    ~Workplace() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    Workplace(const Workplace&) = delete;
+    Workplace& operator=(const Workplace&) = delete;
+
+    std::string file(const std::string& name) const { return (path_ / name).string(); }
+    std::string write(const std::string& name, const std::string& text) const {
+        std::ofstream(path_ / name) << text;
+        return file(name);
+    }
+    std::size_t file_count() const {
+        return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+    }
+
+  private:
+    std::filesystem::path path_;
+};
+
+inline std::string read(const std::string& file) {
+    std::ifstream in(file);
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+inline Run bayesaim(const std::string& arguments) {
+    const Workplace place;
+    const std::string out = place.file("out"), err = place.file("err");
+    const int status =
+        std::system((std::string(BAYESAIM_PROGRAM) + " " + arguments + " >" + out + " 2>" + err).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(out), read(err)};
+}
+
+}  // namespace cli

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include <gtest/gtest.h>
+
+#include "program.hpp"
+
+using cli::bayesaim;
+
+TEST(SpectrumCommand, PrintsTheReferenceMmse) {
+    const auto run = bayesaim("spectrum --width 0.5 --noise-variance 0.1 --format json");
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto json = run.json();
+    EXPECT_NEAR(json["mmse"].get<double>(), 0.0665414932026, 1e-12);
+    EXPECT_NEAR(json["second_moment"].get<double>(), 1.6, 1e-12);
+    EXPECT_EQ(json["edges"].size(), 1U);
+    EXPECT_EQ(json["command"], "spectrum");
+    EXPECT_EQ(json["configuration"]["width"], 0.5);
+    ASSERT_EQ(json["points"].size(), 201U);
+    for (const char* key : {"x", "density", "hilbert", "denoised"}) {
+        EXPECT_TRUE(json["points"][100][key].is_number()) << key;
+    }
+}
+
+TEST(SpectrumCommand, CsvHasTheKeysOfJsonAsColumnsAndTheSameNumbers) {
+    const auto csv = bayesaim("spectrum --noise-variance 2 --points 3 --format csv");
+    const auto json = bayesaim("spectrum --noise-variance 2 --points 3 --format json").json();
+    std::istringstream lines(csv.out);
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(line, "x,density,hilbert,denoised");
+    for (const auto& point : json["points"]) {
+        ASSERT_TRUE(std::getline(lines, line));
+        EXPECT_EQ(std::stod(line), point["x"].get<double>());
+    }
+    EXPECT_FALSE(std::getline(lines, line));
+}
+
+TEST(SpectrumCommand, TakesAUsersSpectrum) {
+    const cli::Workplace place;
+    const auto file = place.write("atoms.txt", "-1 0.5\n1 0.5  # two atoms\n");
+    const auto json =
+        bayesaim("spectrum --prior spectrum --spectrum " + file + " --noise-variance 0.01 --format json")
+            .json();
+    EXPECT_EQ(json["edges"].size(), 2U);
+    EXPECT_NEAR(json["mmse"].get<double>() / 0.01, 0.5, 0.01);  // 1 - sum of squared weights for small noise
+}
+
+TEST(SpectrumCommand, DrawsEveryKindOfPicture) {
+    const cli::Workplace place;
+    for (const char* ending : {"png", "svg", "pdf"}) {
+        const auto file = place.file(std::string("picture.") + ending);
+        const auto run = bayesaim("spectrum --width 0.5 --noise-variance 0.1 --dim 100 --plot " + file);
+        ASSERT_EQ(run.exit_code, 0) << run.err;
+        EXPECT_GT(std::filesystem::file_size(file), 5000U) << ending;
+    }
+    EXPECT_EQ(place.file_count(), 3U) << "something besides the pictures was left behind";
+}
+
+TEST(SpectrumCommand, OutputFileHoldsWhatWouldBePrinted) {
+    const cli::Workplace place;
+    const auto file = place.file("table.csv");
+    const auto run = bayesaim("spectrum --noise-variance 1 --format csv --output " + file);
+    EXPECT_EQ(run.out, "");
+    EXPECT_EQ(cli::read(file), bayesaim("spectrum --noise-variance 1 --format csv").out);
+    EXPECT_EQ(place.file_count(), 1U);
+}
+
+TEST(DenoiseCommand, MeasuredErrorIsThePredictedOne) {
+    const auto json = bayesaim("denoise --width 0.5 --noise-variance 0.5 --dim 1000 --format json").json();
+    const auto& point = json["points"][0];
+    EXPECT_NEAR(point["predicted_error"].get<double>(), 0.249259331846, 1e-11);
+    EXPECT_NEAR(point["measured_error"].get<double>() / point["predicted_error"].get<double>(), 1, 0.01);
+}
+
+TEST(DenoiseCommand, SameSeedSameBitsForAnyNumberOfThreads) {
+    const std::string command =
+        "denoise --noise-variance 1 --dim 150 --seed 7 --seeds 2 --format json --threads ";
+    const auto one = bayesaim(command + "1");
+    EXPECT_EQ(one.out, bayesaim(command + "2").out);
+    EXPECT_EQ(one.out, bayesaim(command + "3").out);
+    EXPECT_NE(one.out, bayesaim("denoise --noise-variance 1 --dim 150 --seed 8 --seeds 2 --format json").out);
+}
+
+struct BadCall {
+    const char* arguments;
+    const char* complaint;  // part of the one line
+};
+
+class BadUsage : public testing::TestWithParam<BadCall> {};
+
+TEST_P(BadUsage, GivesOneLineAndExitCodeOne) {
+    const auto run = bayesaim(GetParam().arguments);
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_EQ(run.out, "");
+    EXPECT_NE(run.err.find(GetParam().complaint), std::string::npos) << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Program, BadUsage,
+    testing::Values(
+        BadCall{"", "subcommand"}, BadCall{"dance", "command must be one of spectrum, denoise"},
+        BadCall{"spectrum", "--noise-variance is required"},
+        BadCall{"spectrum --noise-variance 0", "noise variance must be positive and finite, got 0"},
+        BadCall{"spectrum --noise-variance abc", "--noise-variance must be a number, got 'abc'"},
+        BadCall{"spectrum --noise-variance nan", "got nan"},
+        BadCall{"spectrum --noise-variance inf", "got inf"},
+        BadCall{"spectrum --noise-variance 1 --width 0", "width must be positive and finite, got 0"},
+        BadCall{"spectrum --noise-variance 1 --width -2", "got -2"},
+        BadCall{"spectrum --noise-variance 1 --prior cauchy",
+                "prior must be one of wishart, wigner, spectrum"},
+        BadCall{"spectrum --noise-variance 1 --format xml", "--format must be one of table, csv, json"},
+        BadCall{"spectrum --noise-variance 1 --points 1", "--points must be at least 2, got 1"},
+        BadCall{"spectrum --noise-variance 1 --points 2.5", "--points must be a whole number, got '2.5'"},
+        BadCall{"spectrum --noise-variance 1 --plot picture.jpg", "*.png, *.svg or *.pdf"},
+        BadCall{"spectrum --noise-variance 1 --plot /nowhere/picture.png", "could not write picture"},
+        BadCall{"spectrum --noise-variance 1 --output /nowhere/table", "could not write '/nowhere/table'"},
+        BadCall{"spectrum --noise-variance 1 --prior spectrum", "spectrum file must be given"},
+        BadCall{"spectrum --noise-variance 1 --prior spectrum --spectrum /nowhere",
+                "spectrum file must be readable"},
+        BadCall{"spectrum --noise-variance 1 --prior spectrum --spectrum /dev/null",
+                "spectrum file must be non-empty"},
+        BadCall{"denoise --noise-variance 1 --seed -1",
+                "--seed must be a non-negative whole number, got '-1'"},
+        BadCall{"denoise --noise-variance 1 --threads -1", "--threads must be at least 0, got -1"},
+        BadCall{"denoise --noise-variance 1 --dim 10 --width 0.01", "width * dimension must be at least 0.5"},
+        BadCall{"denoise --noise-variance 1 --surprise", "surprise"}));
+
+TEST(BadSpectrumFile, WeightsThatDoNotSumToOneLeaveNoOutput) {
+    const cli::Workplace place;
+    const auto atoms = place.write("atoms.txt", "0 0.5\n1 0.4\n"), table = place.file("table");
+    const auto run =
+        bayesaim("spectrum --prior spectrum --spectrum " + atoms + " --noise-variance 1 --output " + table);
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_NE(run.err.find("sum of the weights must be 1, got 0.9"), std::string::npos) << run.err;
+    EXPECT_EQ(place.file_count(), 1U);
+}
+
+TEST(Help, EveryCommandShowsAnExample) {
+    for (const char* command : {"spectrum", "denoise"}) {
+        const auto run = bayesaim(std::string(command) + " --help");
+        EXPECT_EQ(run.exit_code, 0);
+        EXPECT_NE(run.out.find(std::string("Example:\n  bayesaim ") + command), std::string::npos) << run.out;
+    }
+    EXPECT_EQ(bayesaim("--version").exit_code, 0);
+}
