@@ -12,5 +12,8 @@ using Action = std::function<int()>;
 /// Each adds its subcommand to the program and returns what to run for it.
 Action add_spectrum(CLI::App& app);
 Action add_denoise(CLI::App& app);
+Action add_theory(CLI::App& app);
+Action add_threshold(CLI::App& app);
+Action add_phase(CLI::App& app);
 
 }  // namespace bayesaim::program

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     app.get_formatter()->column_width(34);
     try {
         std::vector<std::pair<CLI::App*, Action>> commands;
-        for (const auto add : {add_spectrum, add_denoise}) {
+        for (const auto add : {add_theory, add_threshold, add_phase, add_spectrum, add_denoise}) {
             Action action = add(app);
             commands.emplace_back(app.get_subcommands({}).back(), std::move(action));
         }

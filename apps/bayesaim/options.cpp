@@ -15,7 +15,8 @@ namespace {
 template <class Number>
 Number parse_whole(const std::string& name, const std::string& requirement, const std::string& text) {
     Number value{};
-    const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
+    const bool plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars takes no plus sign
+    const char *begin = text.data() + (plus ? 1 : 0), *end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(begin, end, value);
     if (error != std::errc() || stop != end) throw_invalid(name, requirement, fmt::format("'{}'", text));
     return value;
@@ -68,6 +69,23 @@ std::unique_ptr<priors::Prior> PriorArguments::make() const {
     return priors::make_prior(prior, {width, spectrum_file});
 }
 
+void ChannelArguments::add_to(CLI::App& app) {
+    std::string known;
+    for (const channels::ChannelEntry& entry : channels::channel_table()) {
+        known += fmt::format("\n  {}: {}", entry.name, entry.summary);
+    }
+    app.add_option("--channel", channel, "how the output depends on the attention indices h:" + known)
+        ->capture_default_str();
+    add_count(app, "--tokens", options.tokens, 1, "number of tokens T");
+    add_number(app, "--beta", options.beta, "inverse temperature of the softmax");
+    add_number(app, "--label-noise", options.label_noise,
+               "variance of the label noise of the linear channel");
+}
+
+std::unique_ptr<channels::Channel> ChannelArguments::make() const {
+    return channels::make_channel(channel, options);
+}
+
 void OutputArguments::add_to(CLI::App& app) {
     app.add_option("--format", format, "table, csv or json")->capture_default_str();
     app.add_option("--output", output, "file to write instead of standard output");
@@ -90,6 +108,13 @@ std::size_t RunArguments::thread_count() const { return static_cast<std::size_t>
 Json describe(const priors::Prior& prior) {
     Json description = {{"prior", prior.name()}};
     for (const auto& [key, value] : prior.parameters()) description[key] = value;
+    return description;
+}
+
+Json describe(const priors::Prior& prior, const channels::Channel& channel) {
+    Json description = describe(prior);
+    description["channel"] = channel.name();
+    for (const auto& [key, value] : channel.parameters()) description[key] = value;
     return description;
 }
 

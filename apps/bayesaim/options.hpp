@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bayesaim/channels/table.hpp"
 #include "bayesaim/priors/table.hpp"
 #include "bayesaim/report.hpp"
 
@@ -19,6 +20,15 @@ struct PriorArguments {
 
     void add_to(CLI::App& app);
     std::unique_ptr<priors::Prior> make() const;
+};
+
+/// --channel, --tokens, --beta, --label-noise
+struct ChannelArguments {
+    std::string channel = "softmax";
+    channels::ChannelOptions options;
+
+    void add_to(CLI::App& app);
+    std::unique_ptr<channels::Channel> make() const;
 };
 
 /// --format, --output, --quiet
@@ -40,8 +50,9 @@ struct RunArguments {
     std::size_t thread_count() const;
 };
 
-/// The prior's name and parameters, as they go with every result.
+/// The name and the parameters, as they go with every result.
 Json describe(const priors::Prior& prior);
+Json describe(const priors::Prior& prior, const channels::Channel& channel);
 
 /// Options whose errors say which option, what it got and what it takes.
 CLI::Option* add_number(CLI::App& app, const std::string& name, double& value,

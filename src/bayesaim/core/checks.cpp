@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/core/checks.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
 
 namespace bayesaim {
 

@@ -11,7 +11,7 @@
 namespace bayesaim {
 
 class InvalidArgument : public std::invalid_argument {
-public:
+  public:
     using std::invalid_argument::invalid_argument;
 };
 
@@ -26,6 +26,7 @@ void check_at_least(std::string_view name, long long value, long long lowest);
 void check_size(std::string_view name, long long size, long long expected);
 
 /// The index of `value` in `known`; the error lists what is known.
-std::size_t check_one_of(std::string_view name, std::string_view value, const std::vector<std::string>& known);
+std::size_t check_one_of(std::string_view name, std::string_view value,
+                         const std::vector<std::string>& known);
 
 }  // namespace bayesaim

@@ -16,7 +16,7 @@ struct Range {
 };
 
 class ThreadPool {
-public:
+  public:
     /// The calling thread works too: `threads - 1` are started. 0 means one per core.
     explicit ThreadPool(std::size_t threads = 1);
     ~ThreadPool();
@@ -29,7 +29,7 @@ public:
     /// thrown) is rethrown here after all started work has ended. Not reentrant: call it from one thread.
     void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
-private:
+  private:
     struct State;
     std::unique_ptr<State> state_;
 };

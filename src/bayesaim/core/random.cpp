@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/core/random.hpp"
 
-#include <Random123/philox.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include <Random123/philox.h>
 
 namespace bayesaim {
 namespace {

@@ -22,20 +22,21 @@ enum class Purpose : std::uint64_t {
 };
 
 class RandomStream {
-public:
+  public:
     RandomStream(std::uint64_t seed, Purpose purpose, std::uint64_t index = 0);
 
     /// Four words of the block with this number: Philox4x64-10 with key (seed, purpose) and counter
     /// (block, index, 0, 0). Pinned by: RandomStream.WordsAreNumpysPhilox.
     std::array<std::uint64_t, 4> words(std::uint64_t block) const;
 
-    /// Standard normal variates number first, first + 1, ... (Box-Muller, one pair per two words: four per block).
+    /// Standard normal variates number first, first + 1, ... (Box-Muller, one pair per two words: four per
+    /// block).
     void fill_normal(std::span<double> out, std::uint64_t first = 0) const;
 
     /// Uniform variates on (0, 1), never 0 or 1, numbered like the normal ones.
     void fill_uniform(std::span<double> out, std::uint64_t first = 0) const;
 
-private:
+  private:
     std::uint64_t seed_, purpose_, index_;
 };
 

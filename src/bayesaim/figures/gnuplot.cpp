@@ -67,7 +67,7 @@ void render(const std::string& script, const std::filesystem::path& output, cons
         throw std::runtime_error(fmt::format("could not write picture '{}'", output.string()));
     }
     try {
-        run_gnuplot(fmt::format("set terminal {}\nset output {}\n{}\nunset output\n",
+        run_gnuplot(fmt::format("set encoding utf8\nset terminal {}\nset output {}\n{}\nunset output\n",
                                 terminal(output.extension().string(), canvas), quoted(partial.string()),
                                 script));
         std::filesystem::rename(partial, output);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/linalg/blas.hpp"
 
-#include <cblas.h>
-
 #include <mutex>
+
+#include <cblas.h>
 
 #include "bayesaim/core/checks.hpp"
 

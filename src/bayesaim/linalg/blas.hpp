@@ -28,7 +28,7 @@ int blas_threads();
 
 /// While one of these lives BLAS runs on one thread. Nested and concurrent scopes count.
 class SerialBlas {
-public:
+  public:
     SerialBlas();
     ~SerialBlas();
     SerialBlas(const SerialBlas&) = delete;

@@ -11,8 +11,8 @@ namespace bayesaim::priors {
 
 /// What a prior chosen by name may need.
 struct PriorOptions {
-    double width = 1;           ///< r / d
-    std::string spectrum_file;  ///< for the prior `spectrum`
+    double width = 1;             ///< r / d
+    std::string spectrum_file{};  ///< for the prior `spectrum`
 };
 
 struct PriorEntry {

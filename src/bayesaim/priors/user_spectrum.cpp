@@ -25,7 +25,8 @@ std::vector<double> parse_line(std::string line, const std::string& place) {
     while ((next = std::find_if(next, end, [](char c) { return c != ' '; })) != end) {
         double value = 0;
         const char* word_end = std::find(next, end, ' ');
-        const char* digits = *next == '+' ? next + 1 : next;  // from_chars takes no plus sign
+        // from_chars takes no plus sign
+        const char* digits = *next == '+' && next + 1 != word_end && next[1] != '-' ? next + 1 : next;
         const auto [stop, error] = std::from_chars(digits, word_end, value);
         if (error != std::errc() || stop != word_end) {
             throw_invalid(place, "a number", fmt::format("'{}'", std::string(next, word_end)));

@@ -18,8 +18,11 @@ namespace {
 constexpr double pi = std::numbers::pi;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
-/// Error that the quadrature aims at, relative to the mass and to the largest possible mmse.
-constexpr double quadrature_tolerance = 1e-13;
+/// Error that the quadrature of a bulk aims at, relative to the mass and to the largest possible mmse: 1e-13,
+/// or what the round-off of u leaves when the bulk is a narrow one far from the mean.
+double quadrature_tolerance(const Interval& u) {
+    return std::max(1e-13, 20 * epsilon * std::max(std::abs(u.low), std::abs(u.high)) / (u.high - u.low));
+}
 
 /// Root of an increasing or decreasing function whose values at the ends are known and differ in sign.
 template <class Function>
@@ -81,12 +84,23 @@ double cosine_map_slope(const Interval& u, double theta) { return 0.5 * (u.high 
 FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
     : law_(&law), noise_(noise_variance) {
     check_positive("noise variance", noise_variance);
-    const auto psi = [&](double u) { return u + noise_ * law_->stieltjes(u).value.real(); };
-    for (const Interval& u : find_bulks()) {
-        Bulk bulk{u, {psi(u.low), psi(u.high)}, nodes_.size(), 0};
-        if (!add_trapezoid_rule(u)) add_adaptive_rule(u);
+    find_bulks();
+    bool converged = true;
+    double tolerance = 0;
+    for (Bulk& bulk : bulks_) {
+        bulk.first = nodes_.size();
+        converged = add_trapezoid_rule(bulk) && converged;
         bulk.last = nodes_.size();
-        bulks_.push_back(bulk);
+        tolerance = std::max(tolerance, quadrature_tolerance(bulk.u));
+    }
+    // The mass is known: it finds out rules that only look converged.
+    if (!converged || std::abs(mass() - 1) > 10 * tolerance) {
+        nodes_.clear();
+        for (Bulk& bulk : bulks_) {
+            bulk.first = nodes_.size();
+            add_adaptive_rule(bulk);
+            bulk.last = nodes_.size();
+        }
     }
 }
 
@@ -102,20 +116,27 @@ double FreeConvolution::clearance(double u) const {
 }
 
 /// In a gap of the support int dmu/(u-x)^2 is convex: the gap stays open where the minimum is below 1/D.
-std::vector<Interval> FreeConvolution::find_bulks() const {
+void FreeConvolution::find_bulks() {
+    constexpr double narrow = 0.3;  // gaps that have closed by little more than this leave a pinch in v(u)
     const std::vector<Interval> support = law_->centred_support();
     const double reach = std::sqrt(noise_);
-    std::vector<Interval> bulks{{edge(support.front().low, support.front().low - reach), 0}};
+    bulks_.emplace_back().u.low = edge(support.front().low, support.front().low - reach);
     for (std::size_t i = 0; i + 1 < support.size(); ++i) {
         const double low = support[i].high, high = support[i + 1].low;
         const auto [middle, negative] =
             boost::math::tools::brent_find_minima([&](double u) { return -clearance(u); }, low, high, 26);
-        if (-negative <= reach) continue;
-        bulks.back().high = edge(low, middle);
-        bulks.push_back({edge(high, middle), 0});
+        if (-negative <= reach) {
+            if (-negative > narrow * reach) bulks_.back().pinches.push_back(middle);
+            continue;
+        }
+        bulks_.back().u.high = edge(low, middle);
+        bulks_.emplace_back().u.low = edge(high, middle);
     }
-    bulks.back().high = edge(support.back().high, support.back().high + reach);
-    return bulks;
+    bulks_.back().u.high = edge(support.back().high, support.back().high + reach);
+    for (Bulk& bulk : bulks_) {
+        const auto psi = [&](double u) { return u + noise_ * law_->stieltjes(u).value.real(); };
+        bulk.lambda = {psi(bulk.u.low), psi(bulk.u.high)};
+    }
 }
 
 /// Where the clearance grows to D^{1/2} on the way from an end of the support to a point beyond.
@@ -206,7 +227,9 @@ std::array<double, 2> FreeConvolution::convergence_probes(const Node& node) cons
 
 /// Trapezoidal rule in theta, doubled until it has converged: geometrically, because the integrands are
 /// smooth and even at the ends. False if 256 intervals are not enough (bulks about to merge, hard edges).
-bool FreeConvolution::add_trapezoid_rule(const Interval& u) {
+bool FreeConvolution::add_trapezoid_rule(const Bulk& bulk) {
+    const Interval& u = bulk.u;
+    const double tolerance = quadrature_tolerance(u);
     constexpr std::size_t smallest = 16, largest = 256;
     std::vector<Node> nodes(smallest - 1);
     for (std::size_t k = 1; k < smallest; ++k) {
@@ -222,7 +245,7 @@ bool FreeConvolution::add_trapezoid_rule(const Interval& u) {
             const auto probe = convergence_probes(nodes[k - 1]);
             for (std::size_t i = 0; i < 2; ++i) tail[i].add(k, theta, probe[i]);
         }
-        if (std::max(tail[0].error(), tail[1].error()) <= quadrature_tolerance) break;
+        if (std::max(tail[0].error(), tail[1].error()) <= tolerance) break;
         if (n == largest) return false;
         nodes = twice_as_many(u, nodes);
     }
@@ -256,15 +279,28 @@ std::vector<FreeConvolution::Node> FreeConvolution::twice_as_many(const Interval
     return all;
 }
 
-void FreeConvolution::add_adaptive_rule(const Interval& u) {
-    constexpr int panels = 8;
-    for (int i = 0; i < panels; ++i) add_panels(u, pi * i / panels, pi * (i + 1) / panels, 0);
+/// Panels between the ends and pinches of a bulk, each refined as needed.
+void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
+    constexpr int panels = 4;
+    std::vector<double> stops{0};
+    for (const double u : bulk.pinches) {
+        const double part = (u - bulk.u.low) / (bulk.u.high - bulk.u.low);  // sin^2(theta/2)
+        if (part > 0 && part < 1) stops.push_back(2 * std::asin(std::sqrt(part)));
+    }
+    stops.push_back(pi);
+    for (std::size_t k = 0; k + 1 < stops.size(); ++k) {
+        const double step = (stops[k + 1] - stops[k]) / panels;
+        for (int i = 0; i < panels; ++i) {
+            add_panels(bulk.u, stops[k] + i * step, i + 1 < panels ? stops[k] + (i + 1) * step : stops[k + 1],
+                       0);
+        }
+    }
 }
 
 /// Gauss-Legendre in theta, the panel halved until both halves together agree with the whole.
 void FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high, int depth) {
     using Rule = boost::math::quadrature::gauss<double, 12>;  // stores the positive half of the abscissas
-    constexpr int deepest = 50;
+    constexpr int deepest = 40;
     const auto panel = [&](double low, double high, std::vector<Node>& nodes) {
         const double middle = 0.5 * (low + high), half = 0.5 * (high - low);
         const std::size_t first = nodes.size();
@@ -292,8 +328,9 @@ void FreeConvolution::add_panels(const Interval& u, double theta_low, double the
     const auto coarse = panel(theta_low, theta_high, whole);
     const auto left = panel(theta_low, middle, halves);
     const auto right = panel(middle, theta_high, halves);
-    const bool agree = std::abs(left[0] + right[0] - coarse[0]) <= quadrature_tolerance &&
-                       std::abs(left[1] + right[1] - coarse[1]) <= quadrature_tolerance;
+    const double tolerance = quadrature_tolerance(u);
+    const bool agree = std::abs(left[0] + right[0] - coarse[0]) <= tolerance &&
+                       std::abs(left[1] + right[1] - coarse[1]) <= tolerance;
     if (agree || depth == deepest) {
         nodes_.insert(nodes_.end(), halves.begin(), halves.end());
     } else {
@@ -398,8 +435,8 @@ SpectrumPoint FreeConvolution::at(double lambda) const {
         const double low = bulk == bulks_.begin() ? x : std::prev(bulk)->u.high;
         const double high = bulk == bulks_.end() ? x : bulk->u.low;
         const double u = solve_outside(low, high, x);
-        point.denoised = 2 * u - x;
-        point.hilbert = (x - u) / noise_;
+        point.hilbert = law_->stieltjes(u).value.real();
+        point.denoised = u - noise_ * point.hilbert;
     }
     point.denoised += law_->mean();
     return point;

@@ -61,6 +61,7 @@ class FreeConvolution {
   private:
     struct Bulk {
         Interval u;                       // where v(u) > 0
+        std::vector<double> pinches;      // inside, where gaps of the support have just closed
         Interval lambda;                  // psi of the ends
         std::size_t first = 0, last = 0;  // its nodes, ascending
     };
@@ -78,15 +79,15 @@ class FreeConvolution {
     };
 
     double clearance(double u) const;
-    std::vector<Interval> find_bulks() const;
+    void find_bulks();
     double edge(double support_end, double beyond) const;
     bool improve_height(Height& height) const;
     void complete(std::span<Node> nodes) const;
     void condition_on(Complex w, Complex g, double& mean, double& variance) const;
     std::array<double, 2> convergence_probes(const Node& node) const;
-    bool add_trapezoid_rule(const Interval& u);
+    bool add_trapezoid_rule(const Bulk& bulk);
     std::vector<Node> twice_as_many(const Interval& u, const std::vector<Node>& nodes) const;
-    void add_adaptive_rule(const Interval& u);
+    void add_adaptive_rule(const Bulk& bulk);
     void add_panels(const Interval& u, double theta_low, double theta_high, int depth);
     Complex solve_inside(const Bulk& bulk, double lambda) const;
     double solve_outside(double u_low, double u_high, double lambda) const;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/channels/channel.hpp"
+
+#include <cmath>
+
+#include "bayesaim/core/checks.hpp"
+
+namespace bayesaim::channels {
+
+Eigen::VectorXd pair_scales(int tokens) {
+    Eigen::VectorXd scales(tokens * (tokens + 1) / 2);
+    for (int a = 0; a < tokens; ++a) {
+        for (int b = a; b < tokens; ++b) scales[pair_index(a, b, tokens)] = a == b ? 1 : std::sqrt(2.0);
+    }
+    return scales;
+}
+
+ScalarParameters::ScalarParameters(const OrderParameters& parameters) {
+    check_size("layers of the order parameters", parameters.error.rows(), 1);
+    overlap = parameters.overlap(0, 0);
+    error = parameters.error(0, 0);
+    check_non_negative("overlap", overlap);
+    check_positive("estimation error", error);
+    total = overlap + error;
+    variance = 2 * error;
+}
+
+Eigen::MatrixXd Channel::score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
+                                     const Overlap& variance) const {
+    const Eigen::Index size = omega.cols();
+    const double step = 1e-4 * std::sqrt(variance.diagonal().minCoeff());
+    // Fourth-order central differences: all displaced copies of the sample as one batch.
+    const double shift[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
+    const Rows outputs = output.replicate(4 * size, 1);
+    Rows displaced = omega.replicate(4 * size, 1), g(4 * size, size);
+    for (Eigen::Index i = 0; i < size; ++i) {
+        for (int k = 0; k < 4; ++k) displaced(4 * i + k, i) += shift[k] * step;
+    }
+    Eigen::VectorXd no_log_z(0);
+    score(outputs, displaced, variance, g, no_log_z);
+    Eigen::MatrixXd slope = Eigen::MatrixXd::Zero(size, size);
+    for (Eigen::Index i = 0; i < size; ++i) {
+        for (int k = 0; k < 4; ++k) slope.col(i) += weight[k] / (12 * step) * g.row(4 * i + k).transpose();
+    }
+    return 0.5 * (slope + slope.transpose());
+}
+
+}  // namespace bayesaim::channels

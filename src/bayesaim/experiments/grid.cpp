@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/experiments/grid.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+
+namespace bayesaim::experiments {
+namespace {
+
+constexpr const char* grammar = "a number, a list 0.1,0.2, start:stop:count or log:start:stop:count";
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    while (true) {
+        const std::size_t end = text.find(separator);
+        parts.push_back(text.substr(0, end));
+        if (end == std::string_view::npos) return parts;
+        text.remove_prefix(end + 1);
+    }
+}
+
+template <class Number>
+std::optional<Number> parse(std::string_view text) {
+    Number value{};
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
+    return value;
+}
+
+}  // namespace
+
+Grid::Grid(std::string_view name, std::string_view text) : name_(name) {
+    const auto reject = [&](std::string_view requirement) {
+        throw_invalid(name, requirement, fmt::format("'{}'", text));
+    };
+    int relative_numbers = 0, numbers = 0;
+    const auto number = [&](std::string_view word) {
+        ++numbers;
+        if (word.ends_with('x')) {
+            word.remove_suffix(1);
+            ++relative_numbers;
+        }
+        const auto value = parse<double>(word);
+        if (!value) reject(grammar);
+        if (!(std::isfinite(*value) && *value > 0)) reject("made of positive finite numbers");
+        return *value;
+    };
+
+    std::vector<std::string_view> parts = split(text, ':');
+    const bool logarithmic = parts.front() == "log";
+    if (logarithmic) parts.erase(parts.begin());
+    if (parts.size() == 1 && !logarithmic) {
+        for (const std::string_view word : split(parts.front(), ',')) values_.push_back(number(word));
+    } else if (parts.size() == 3) {
+        const double start = number(parts[0]), stop = number(parts[1]);
+        const auto count = parse<int>(parts[2]);
+        if (!count) reject(grammar);
+        if (*count < 1 || *count > 10'000'000) reject("of 1 to 10000000 points");
+        if (*count == 1 && start != stop) reject("of at least 2 points between different ends");
+        for (int i = 0; i < *count; ++i) {
+            const double fraction = *count > 1 ? static_cast<double>(i) / (*count - 1) : 0;
+            // The ends come out exactly.
+            values_.push_back(i == 0            ? start
+                              : i == *count - 1 ? stop
+                              : logarithmic     ? start * std::pow(stop / start, fraction)
+                                                : start + fraction * (stop - start));
+        }
+    } else {
+        reject(grammar);
+    }
+    for (std::size_t i = 1; i < values_.size(); ++i) {
+        if (!(values_[i] > values_[i - 1])) reject("increasing");
+    }
+    if (relative_numbers != 0 && relative_numbers != numbers) reject("either all with x or all without");
+    relative_ = relative_numbers > 0;
+}
+
+std::vector<double> Grid::values(std::optional<double> unit) const {
+    if (!relative_) return values_;
+    if (!unit) {
+        throw_invalid(name_, "absolute, because this channel has no strong-recovery threshold",
+                      "numbers with x");
+    }
+    std::vector<double> scaled = values_;
+    for (double& value : scaled) value *= *unit;
+    return scaled;
+}
+
+}  // namespace bayesaim::experiments

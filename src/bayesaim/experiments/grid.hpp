@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bayesaim::experiments {
+
+/// A grid of numbers as a user writes it:
+///   0.1   |   0.1,0.2,0.5   |   start:stop:count   |   log:start:stop:count
+/// where each number may be followed by x, which counts in units of a threshold known later: 0.1x:0.9x:9.
+/// The values are positive and increase.
+class Grid {
+  public:
+    /// Errors name the argument and what it got.
+    Grid(std::string_view name, std::string_view text);
+
+    bool relative() const { return relative_; }
+
+    /// The numbers; a relative grid needs the unit.
+    std::vector<double> values(std::optional<double> unit = std::nullopt) const;
+
+  private:
+    std::string name_;
+    std::vector<double> values_;
+    bool relative_ = false;
+};
+
+}  // namespace bayesaim::experiments

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "bayesaim/core/parallel.hpp"
+
+namespace bayesaim::numerics {
+
+/// A number known up to a statistical error of one standard deviation; 0 for a deterministic method.
+struct Estimate {
+    double value = 0;
+    double standard_error = 0;
+};
+
+/// Mean of two or more independent estimates of one number, and the standard error their scatter gives it.
+Estimate combine(std::span<const double> independent_estimates);
+
+/// The x with Phi(x) = probability, 0 < probability < 1, to 3e-16 of x.
+double normal_quantile(double probability);
+
+/// Points for integrals over independent standard normal variables: a Sobol net (Joe and Kuo's direction
+/// numbers, in Gray code order), moved by independent random digital shifts and mapped by the normal
+/// quantile. Every point of every shift is exactly normal, so the mean over one shift is unbiased, the shifts
+/// are independent, and their scatter gives the error. A digital shift, the exclusive or with a random number
+/// in place of the sum modulo 1 (Cranley and Patterson 1976), leaves the points a net: the error is 2 to 6
+/// times smaller.
+///
+/// The first Sobol point, the origin, belongs to the net and is used: shifted, it is like any other. Numbers
+/// of points that are powers of two keep the net balanced. A point depends on (seed, shift, index) alone.
+class ShiftedSobol {
+  public:
+    static constexpr int max_dimension = 3667;
+
+    /// Shift r is drawn from RandomStream(seed, Purpose::integration, r).
+    ShiftedSobol(int dimension, int shifts, std::size_t points_per_shift, std::uint64_t seed);
+
+    int dimension() const { return dimension_; }
+    int shifts() const { return shifts_; }
+    std::size_t points_per_shift() const { return points_; }
+
+    /// Points first_point, first_point + 1, ... of a shift, one per row of `out`.
+    void fill_normal(int shift, std::size_t first_point, Eigen::Ref<Eigen::ArrayXXd> out) const;
+
+    /// E f(z) for z standard normal. sum_of_values takes a block of points, one per row, and returns the sum
+    /// of f over them; it is called from all threads of the pool. The same bits for any number of threads.
+    Estimate average(const std::function<double(const Eigen::ArrayXXd&)>& sum_of_values,
+                     ThreadPool* pool = nullptr) const;
+
+  private:
+    int dimension_, shifts_;
+    std::size_t points_;
+    std::uint64_t seed_;
+    // Binary fractions of 64 bits. Point n is the exclusive or of those whose bit is set in the Gray code of
+    // n.
+    std::vector<std::vector<std::uint64_t>> directions_;
+};
+
+}  // namespace bayesaim::numerics

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/priors/user_spectrum.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "bayesaim/linalg/symmetric_eigen.hpp"
+
+#include "support/expect_invalid.hpp"
+#include "support/temporary_file.hpp"
+#include "support/tolerance.hpp"
+
+namespace bayesaim::priors {
+namespace {
+
+using test::expect_invalid;
+using test::TemporaryFile;
+
+double parameter(const UserSpectrum& prior, const std::string& name) {
+    for (const auto& [key, value] : prior.parameters()) {
+        if (key == name) return value;
+    }
+    return test::not_a_number;
+}
+
+TEST(ReadSpectrum, TakesOneEigenvaluePerLine) {
+    const TemporaryFile file("1\n-2.5\n+1.5\n1e1\n");
+    const UserSpectrum prior = read_spectrum(file.path());
+    EXPECT_EQ(prior.name(), "spectrum");
+    EXPECT_EQ(parameter(prior, "atoms"), 4);
+    EXPECT_DOUBLE_EQ(parameter(prior, "mean"), 2.5);
+    EXPECT_DOUBLE_EQ(parameter(prior, "second_moment"), (1 + 6.25 + 2.25 + 100) / 4);
+}
+
+TEST(ReadSpectrum, TakesWeights) {
+    for (const char* content :
+         {"1 0.25\n3 0.75\n", "1,0.25\n3,0.75\n", "1\t0.25\n 3 ,  0.75  ", "3 7.5e-1\n1 .25"}) {
+        const TemporaryFile file(content);
+        const UserSpectrum prior = read_spectrum(file.path());
+        EXPECT_EQ(parameter(prior, "atoms"), 2) << content;
+        EXPECT_DOUBLE_EQ(prior.law().mean(), 2.5) << content;
+        EXPECT_DOUBLE_EQ(prior.law().variance(), 0.75) << content;
+    }
+}
+
+TEST(ReadSpectrum, SkipsCommentsEmptyLinesAndCarriageReturns) {
+    const TemporaryFile file("# eigenvalues\r\n\r\n1 # one\r\n   \r\n  3\r\n#4\n");
+    const UserSpectrum prior = read_spectrum(file.path());
+    EXPECT_EQ(parameter(prior, "atoms"), 2);
+    EXPECT_DOUBLE_EQ(prior.law().mean(), 2);
+}
+
+TEST(ReadSpectrum, NamesFileAndLineOfWhatIsWrong) {
+    const auto expect_error = [](const std::string& content, const std::string& place,
+                                 const std::string& message) {
+        const TemporaryFile file(content);
+        expect_invalid([&] { read_spectrum(file.path()); }, file.path() + place + message);
+    };
+    expect_error("1\n2\nthree\n", ":3", " must be a number, got 'three'");
+    expect_error("1\n2x\n", ":2", " must be a number, got '2x'");
+    expect_error("1\n+-2\n", ":2", " must be a number, got '+-2'");
+    expect_error("1\n+\n", ":2", " must be a number, got '+'");
+    expect_error("1e999\n", ":1", " must be a number, got '1e999'");
+    expect_error("# a\n\nnan\n", ":3", " must be a finite number, got nan");
+    expect_error("inf\n", ":1", " must be a finite number, got inf");
+    expect_error("1 0.5 2\n", ":1", " must be an eigenvalue, or an eigenvalue and its weight, got 3 numbers");
+    expect_error("1 0.5\n2\n", ":2",
+                 " must be like the lines before: weights on every line or on none, got 1 number(s)");
+    expect_error("1\n2 0.5\n", ":2",
+                 " must be like the lines before: weights on every line or on none, got 2 number(s)");
+}
+
+TEST(ReadSpectrum, RefusesWeightsThatAreNotProbabilities) {
+    const TemporaryFile sum("1 0.5\n2 0.4\n"), negative("1 1.5\n2 -0.5\n");
+    expect_invalid([&] { read_spectrum(sum.path()); }, "sum of the weights must be 1, got 0.9");
+    expect_invalid([&] { read_spectrum(negative.path()); },
+                   "weight of atom 2 must be positive and finite, got -0.5");
+}
+
+TEST(ReadSpectrum, RefusesFilesWithoutEigenvalues) {
+    for (const char* content : {"", "\n\n", "# only this\n"}) {
+        const TemporaryFile file(content);
+        expect_invalid([&] { read_spectrum(file.path()); },
+                       "spectrum file must be non-empty, got no eigenvalue in '" + file.path() + "'");
+    }
+}
+
+TEST(ReadSpectrum, RefusesWhatCannotBeRead) {
+    expect_invalid([] { read_spectrum("/nowhere/at/all.txt"); },
+                   "spectrum file must be readable, got '/nowhere/at/all.txt'");
+    const std::string folder = ::testing::TempDir();
+    expect_invalid([&] { read_spectrum(folder); }, "spectrum file must be readable, got '" + folder + "'");
+    expect_invalid([] { read_spectrum(""); }, "spectrum file must be readable, got ''");
+}
+
+TEST(UserSpectrum, SamplesHaveExactlyTheGivenEigenvalues) {
+    const std::vector<double> eigenvalues{4, -1, 0, 2.5};
+    ThreadPool pool(1);
+    const linalg::Vector values =
+        linalg::symmetric_eigenvalues(UserSpectrum(eigenvalues).sample(4, 1, 0, pool));
+    const double expected[] = {-1, 0, 2.5, 4};
+    for (Eigen::Index i = 0; i < 4; ++i) EXPECT_NEAR(values[i], expected[i], 1e-14);
+}
+
+TEST(UserSpectrum, WeightsBecomeMultiplicities) {
+    // The number of levels (i + 1/2)/d below the weight.
+    const auto multiplicity = [](double weight, Eigen::Index dim) {
+        const std::vector<double> eigenvalues{1, 3}, weights{weight, 1 - weight};
+        ThreadPool pool(1);
+        const linalg::Matrix s = UserSpectrum(eigenvalues, weights).sample(dim, 1, 0, pool);
+        return (linalg::symmetric_eigenvalues(s).array() < 2).count();
+    };
+    EXPECT_EQ(multiplicity(0.3, 50), 15);
+    EXPECT_EQ(multiplicity(0.25, 5), 1);
+    EXPECT_EQ(multiplicity(0.35, 5), 2);
+}
+
+TEST(UserSpectrum, EigenvectorsHaveNoPreferredDirection) {
+    // S = diag(1, 0, .., 0) rotated: E S_11 = 1/d, E S_11^2 = 3/(d (d+2)).
+    constexpr Eigen::Index dim = 5;
+    const std::vector<double> eigenvalues{1, 0, 0, 0, 0};
+    const UserSpectrum prior(eigenvalues);
+    ThreadPool pool(1);
+    std::vector<double> first, squared, last;
+    for (std::uint64_t draw = 0; draw < 4000; ++draw) {
+        const linalg::Matrix s = prior.sample(dim, 3, draw, pool);
+        first.push_back(s(0, 0));
+        squared.push_back(s(0, 0) * s(0, 0));
+        last.push_back(s(dim - 1, 0));
+    }
+    EXPECT_LE(test::estimate(first).deviation(1.0 / dim), 4);
+    EXPECT_LE(test::estimate(squared).deviation(3.0 / (dim * (dim + 2))), 4);
+    EXPECT_LE(test::estimate(last).deviation(0), 4);
+}
+
+TEST(UserSpectrum, RefusesDimensionZero) {
+    const std::vector<double> eigenvalues{1};
+    ThreadPool pool(1);
+    expect_invalid([&] { UserSpectrum(eigenvalues).sample(0, 1, 0, pool); },
+                   "dimension must be at least 1, got 0");
+}
+
+}  // namespace
+}  // namespace bayesaim::priors
