@@ -35,8 +35,8 @@ TEST(TheoryCommand, GeneralizationErrorsHaveTheReferenceValues) {
     EXPECT_NEAR(one["estimation_error"].get<double>(), 0.2744104098, 1e-9);
     EXPECT_NEAR(one["generalization_error"].get<double>(), 0.08622589296, 1e-9);
     EXPECT_NEAR(one["plugin_generalization_error"].get<double>(), 0.08855476960, 1e-9);
-    // beta = 5 against a trapezoidal rule of 6001 x 6001 points; the 0.26753395612 and 0.32853114348 of earlier notes come
-    // from a Gauss-Hermite rule that does not resolve the sigmoid.
+    // beta = 5 against a trapezoidal rule of 6001 x 6001 points; the 0.26753395612 and 0.32853114348 of
+    // earlier notes come from a Gauss-Hermite rule that does not resolve the sigmoid.
     const auto five = bayesaim("theory --width 0.5 --alpha 0.12 --beta 5 --format json").json()["points"][0];
     EXPECT_NEAR(five["generalization_error"].get<double>(), 0.267533989649, 1e-9);
     EXPECT_NEAR(five["plugin_generalization_error"].get<double>(), 0.329008958506, 1e-9);

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include <boost/math/quadrature/gauss.hpp>
+#include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <boost/math/tools/minima.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 
@@ -17,12 +18,6 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-
-/// Error that the quadrature of a bulk aims at, relative to the mass and to the largest possible mmse: 1e-13,
-/// or what the round-off of u leaves when the bulk is a narrow one far from the mean.
-double quadrature_tolerance(const Interval& u) {
-    return std::max(1e-13, 20 * epsilon * std::max(std::abs(u.low), std::abs(u.high)) / (u.high - u.low));
-}
 
 /// Root of an increasing or decreasing function whose values at the ends are known and differ in sign.
 template <class Function>
@@ -35,6 +30,14 @@ double bracketed_root(Function f, double low, double high, double f_low, double 
     };
     const auto [a, b] = boost::math::tools::toms748_solve(f, low, high, f_low, f_high, close, iterations);
     return 0.5 * (a + b);
+}
+
+/// f(abscissa, weight) for a Gauss rule of an even number of nodes on [-1, 1], ascending; Boost stores the
+/// positive half.
+template <class Rule, class Function>
+void for_each_abscissa(Function f) {
+    for (std::size_t i = Rule::abscissa().size(); i-- > 0;) f(-Rule::abscissa()[i], Rule::weights()[i]);
+    for (std::size_t i = 0; i < Rule::abscissa().size(); ++i) f(Rule::abscissa()[i], Rule::weights()[i]);
 }
 
 /// theta in [0, pi] -> u in the bulk; square-root edges in u become smooth and even in theta.
@@ -81,15 +84,16 @@ double cosine_map_slope(const Interval& u, double theta) { return 0.5 * (u.high 
 
 }  // namespace
 
-FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
-    : law_(&law), noise_(noise_variance) {
+FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance, double accuracy)
+    : law_(&law), noise_(noise_variance), accuracy_(accuracy) {
     check_positive("noise variance", noise_variance);
     find_bulks();
     bool converged = true;
     double tolerance = 0;
     for (Bulk& bulk : bulks_) {
         bulk.first = nodes_.size();
-        converged = add_trapezoid_rule(bulk) && converged;
+        converged =
+            (bulk.singularities.empty() ? add_trapezoid_rule(bulk) : add_graded_rule(bulk)) && converged;
         bulk.last = nodes_.size();
         tolerance = std::max(tolerance, quadrature_tolerance(bulk.u));
     }
@@ -117,26 +121,52 @@ double FreeConvolution::clearance(double u) const {
 
 /// In a gap of the support int dmu/(u-x)^2 is convex: the gap stays open where the minimum is below 1/D.
 void FreeConvolution::find_bulks() {
-    constexpr double narrow = 0.3;  // gaps that have closed by little more than this leave a pinch in v(u)
+    constexpr double narrow = 0.2;  // closed gaps of less clearance than this times D^{1/2} leave no trace
     const std::vector<Interval> support = law_->centred_support();
     const double reach = std::sqrt(noise_);
+    std::vector<double> pinches;
     bulks_.emplace_back().u.low = edge(support.front().low, support.front().low - reach);
     for (std::size_t i = 0; i + 1 < support.size(); ++i) {
         const double low = support[i].high, high = support[i + 1].low;
         const auto [middle, negative] =
             boost::math::tools::brent_find_minima([&](double u) { return -clearance(u); }, low, high, 26);
         if (-negative <= reach) {
-            if (-negative > narrow * reach) bulks_.back().pinches.push_back(middle);
+            if (-negative > narrow * reach) pinches.push_back(middle);
             continue;
         }
         bulks_.back().u.high = edge(low, middle);
         bulks_.emplace_back().u.low = edge(high, middle);
     }
     bulks_.back().u.high = edge(support.back().high, support.back().high + reach);
-    for (Bulk& bulk : bulks_) {
+    for (std::size_t i = 0; i < bulks_.size(); ++i) {
+        Bulk& bulk = bulks_[i];
         const auto psi = [&](double u) { return u + noise_ * law_->stieltjes(u).value.real(); };
         bulk.lambda = {psi(bulk.u.low), psi(bulk.u.high)};
+        find_singularities(bulk, i > 0 ? bulk.u.low - bulks_[i - 1].u.high : 0,
+                           i + 1 < bulks_.size() ? bulks_[i + 1].u.low - bulk.u.high : 0, pinches);
     }
+}
+
+/// Where v(u) is smooth only on a small scale, in theta: at an end that faces another bulk across a gap
+/// (whose edge is a square-root singularity at that distance), and at a pinch u0, near which v^2 = v0^2 + 3
+/// (u - u0)^2, because int dmu/((u-x)^2 + v^2) expands as const + 3 m (u-u0)^2 - m v^2, m = int dmu/(u0-x)^4.
+void FreeConvolution::find_singularities(Bulk& bulk, double gap_below, double gap_above,
+                                         const std::vector<double>& pinches) const {
+    constexpr double far = 0.7;  // beyond this distance in theta the trapezoidal rule does not mind
+    const double width = bulk.u.high - bulk.u.low;
+    const auto add = [&](double theta, double distance) {
+        if (distance < far) bulk.singularities.push_back({theta, std::max(distance, 1e-12)});
+    };
+    if (gap_below > 0) add(0, 2 * std::sqrt(gap_below / width));  // u - u.low = width sin^2(theta/2)
+    for (const double u : pinches) {
+        if (!(u > bulk.u.low && u < bulk.u.high)) continue;
+        Node node;
+        node.u = u;
+        complete({&node, 1});
+        const double theta = 2 * std::asin(std::sqrt((u - bulk.u.low) / width));
+        add(theta, 0.6 * node.v / (std::sqrt(3.0) * cosine_map_slope(bulk.u, theta)));
+    }
+    if (gap_above > 0) add(pi, 2 * std::sqrt(gap_above / width));
 }
 
 /// Where the clearance grows to D^{1/2} on the way from an end of the support to a point beyond.
@@ -199,6 +229,21 @@ void FreeConvolution::complete(std::span<Node> nodes) const {
     }
 }
 
+/// The same for nodes in ascending order without guesses: a few first, from which the heights of the others
+/// are guessed.
+void FreeConvolution::complete_in_passes(std::vector<Node>& nodes) const {
+    constexpr std::size_t stride = 5;
+    std::vector<Node> few;
+    for (std::size_t i = 0; i < nodes.size(); i += stride) few.push_back(nodes[i]);
+    complete(few);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const std::size_t k = std::min(i / stride, few.size() - 1), next = std::min(k + 1, few.size() - 1);
+        const double gap = few[next].u - few[k].u, part = gap > 0 ? (nodes[i].u - few[k].u) / gap : 0;
+        nodes[i].v = few[k].v + part * (few[next].v - few[k].v);
+    }
+    complete(nodes);
+}
+
 /// Mean and variance of x under the weight D dmu(x)/|w - x|^2. Two forms of the same:
 ///   u - D Re G   and   D (1 - D |G|^2):        round-off epsilon D in the variance;
 ///   -(D/v) Im M  and  -(D/v) Im(w M) - mean^2:  round-off epsilon (D/v) |w M|, better where D is large.
@@ -217,6 +262,12 @@ void FreeConvolution::condition_on(Complex w, Complex g, double& mean, double& v
 }
 
 // ------------------------------------------------------------------------------------------------ quadrature
+
+/// Error that the rule of a bulk aims at, in units of the probes below: the accuracy asked for, or what the
+/// round-off of u leaves when the bulk is a narrow one far from the mean.
+double FreeConvolution::quadrature_tolerance(const Interval& u) const {
+    return std::max(accuracy_, 20 * epsilon * std::max(std::abs(u.low), std::abs(u.high)) / (u.high - u.low));
+}
 
 /// The two integrands whose convergence decides: mass and mmse, the latter relative to min(D, Var S).
 std::array<double, 2> FreeConvolution::convergence_probes(const Node& node) const {
@@ -279,13 +330,59 @@ std::vector<FreeConvolution::Node> FreeConvolution::twice_as_many(const Interval
     return all;
 }
 
-/// Panels between the ends and pinches of a bulk, each refined as needed.
+/// Gauss-Kronrod panels in s, theta = theta0 + distance sinh(s) around each singularity: all scales from the
+/// smallest on are resolved alike, because s has no singularity nearer than i pi/2. False, without nodes, if
+/// not converged.
+bool FreeConvolution::add_graded_rule(const Bulk& bulk) {
+    using Kronrod = boost::math::quadrature::gauss_kronrod<double, 31>;  // abscissas 0, +-x1, +-x2, ...
+    using Gauss = boost::math::quadrature::gauss<double, 15>;            // every other one of them
+    const double longest_panel = accuracy_ < 1e-10 ? 2.4 : 4;
+    constexpr int size = 31, middle_index = size / 2;
+    std::vector<Node> nodes;
+    std::vector<double> gauss_part;  // Gauss weight over Kronrod weight, 0 where Gauss has no node
+    double low = 0;
+    for (std::size_t k = 0; k < bulk.singularities.size(); ++k) {
+        const auto [centre, distance] = bulk.singularities[k];
+        const double high =
+            k + 1 < bulk.singularities.size() ? 0.5 * (centre + bulk.singularities[k + 1].theta) : pi;
+        const double s_low = std::asinh((low - centre) / distance),
+                     s_high = std::asinh((high - centre) / distance);
+        const int panels = std::max(1, static_cast<int>(std::ceil((s_high - s_low) / longest_panel)));
+        const double half = 0.5 * (s_high - s_low) / panels;
+        for (int i = 0; i < panels; ++i) {
+            for (int j = 0; j < size; ++j) {
+                const auto entry = static_cast<std::size_t>(std::abs(j - middle_index));
+                const double abscissa =
+                    j < middle_index ? -Kronrod::abscissa()[entry] : Kronrod::abscissa()[entry];
+                const double s = s_low + (2 * i + 1 + abscissa) * half, weight = Kronrod::weights()[entry];
+                const double theta = std::clamp(centre + distance * std::sinh(s), 0.0, pi);
+                Node node;
+                node.u = cosine_map(bulk.u, theta);
+                node.weight = half * weight * distance * std::cosh(s) * cosine_map_slope(bulk.u, theta);
+                nodes.push_back(node);
+                gauss_part.push_back(entry % 2 == 0 ? Gauss::weights()[entry / 2] / weight : 0);
+            }
+        }
+        low = high;
+    }
+    complete_in_passes(nodes);
+    std::array<double, 2> difference{};
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const auto probe = convergence_probes(nodes[i]);
+        for (std::size_t k = 0; k < 2; ++k) difference[k] += (1 - gauss_part[i]) * probe[k];
+    }
+    // Geometric convergence: Gauss is exact to degree 29, Kronrod to 46.
+    const double error = std::pow(std::max(std::abs(difference[0]), std::abs(difference[1])), 1.5);
+    if (error > quadrature_tolerance(bulk.u)) return false;
+    nodes_.insert(nodes_.end(), nodes.begin(), nodes.end());
+    return true;
+}
+
 void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
     constexpr int panels = 4;
     std::vector<double> stops{0};
-    for (const double u : bulk.pinches) {
-        const double part = (u - bulk.u.low) / (bulk.u.high - bulk.u.low);  // sin^2(theta/2)
-        if (part > 0 && part < 1) stops.push_back(2 * std::asin(std::sqrt(part)));
+    for (const Singularity& singularity : bulk.singularities) {
+        if (singularity.theta > 0 && singularity.theta < pi) stops.push_back(singularity.theta);
     }
     stops.push_back(pi);
     for (std::size_t k = 0; k + 1 < stops.size(); ++k) {
@@ -299,21 +396,18 @@ void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
 
 /// Gauss-Legendre in theta, the panel halved until both halves together agree with the whole.
 void FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high, int depth) {
-    using Rule = boost::math::quadrature::gauss<double, 12>;  // stores the positive half of the abscissas
+    using Rule = boost::math::quadrature::gauss<double, 12>;
     constexpr int deepest = 40;
     const auto panel = [&](double low, double high, std::vector<Node>& nodes) {
         const double middle = 0.5 * (low + high), half = 0.5 * (high - low);
         const std::size_t first = nodes.size();
-        const auto add = [&](double abscissa, double weight) {
+        for_each_abscissa<Rule>([&](double abscissa, double weight) {
             const double theta = middle + half * abscissa;
             Node node;
             node.u = cosine_map(u, theta);
             node.weight = half * weight * cosine_map_slope(u, theta);
             nodes.push_back(node);
-        };
-        for (std::size_t i = Rule::abscissa().size(); i-- > 0;) add(-Rule::abscissa()[i], Rule::weights()[i]);
-        for (std::size_t i = 0; i < Rule::abscissa().size(); ++i)
-            add(Rule::abscissa()[i], Rule::weights()[i]);
+        });
         const std::span<Node> added = std::span(nodes).subspan(first);
         complete(added);
         std::array<double, 2> sum{};

@@ -31,8 +31,9 @@ struct SpectrumPoint {
 /// Valid for D from 1e-10 to 1e10. The law must outlive the object.
 class FreeConvolution {
   public:
-    /// D = noise_variance > 0.
-    FreeConvolution(const SpectralLaw& law, double noise_variance);
+    /// D = noise_variance > 0. `accuracy` of the integrals, relative to 1 for the mass and to min(D, Var) for
+    /// mmse.
+    FreeConvolution(const SpectralLaw& law, double noise_variance, double accuracy = 1e-13);
 
     /// The spectrum at lambda, inside or outside the bulks.
     SpectrumPoint at(double lambda) const;
@@ -59,11 +60,15 @@ class FreeConvolution {
     std::size_t quadrature_size() const { return nodes_.size(); }
 
   private:
+    struct Singularity {
+        double theta,
+            distance;  // of the nearest complex singularity from the real axis, in the cosine map of the bulk
+    };
     struct Bulk {
-        Interval u;                       // where v(u) > 0
-        std::vector<double> pinches;      // inside, where gaps of the support have just closed
-        Interval lambda;                  // psi of the ends
-        std::size_t first = 0, last = 0;  // its nodes, ascending
+        Interval u;                              // where v(u) > 0
+        std::vector<Singularity> singularities;  // in theta, ascending
+        Interval lambda;                         // psi of the ends
+        std::size_t first = 0, last = 0;         // its nodes, ascending
     };
     struct Node {
         double u = 0, v = 0, lambda = 0;
@@ -80,13 +85,18 @@ class FreeConvolution {
 
     double clearance(double u) const;
     void find_bulks();
+    void find_singularities(Bulk& bulk, double gap_below, double gap_above,
+                            const std::vector<double>& pinches) const;
     double edge(double support_end, double beyond) const;
     bool improve_height(Height& height) const;
     void complete(std::span<Node> nodes) const;
+    void complete_in_passes(std::vector<Node>& nodes) const;
     void condition_on(Complex w, Complex g, double& mean, double& variance) const;
+    double quadrature_tolerance(const Interval& u) const;
     std::array<double, 2> convergence_probes(const Node& node) const;
     bool add_trapezoid_rule(const Bulk& bulk);
     std::vector<Node> twice_as_many(const Interval& u, const std::vector<Node>& nodes) const;
+    bool add_graded_rule(const Bulk& bulk);
     void add_adaptive_rule(const Bulk& bulk);
     void add_panels(const Interval& u, double theta_low, double theta_high, int depth);
     Complex solve_inside(const Bulk& bulk, double lambda) const;
@@ -97,6 +107,7 @@ class FreeConvolution {
 
     const SpectralLaw* law_;
     double noise_;  // D
+    double accuracy_;
     std::vector<Bulk> bulks_;
     std::vector<Node> nodes_;
 };

@@ -8,8 +8,9 @@
 
 namespace bayesaim::theory {
 
-EstimationCurve::Point SpectralCurve::at(double noise_variance) const {
-    const spectral::FreeConvolution spectrum(*law_, noise_variance);
+EstimationCurve::Point SpectralCurve::at(double noise_variance, Accuracy accuracy) const {
+    const spectral::FreeConvolution spectrum(*law_, noise_variance,
+                                             accuracy == Accuracy::full ? 1e-13 : 1e-8);
     return {spectrum.mmse(), spectrum.mmse_derivative()};
 }
 
@@ -17,7 +18,7 @@ double SpectralCurve::free_entropy(double inverse_noise_variance) const {
     return spectral::prior_free_entropy(*law_, inverse_noise_variance);
 }
 
-EstimationCurve::Point SmallWidthCurve::at(double t) const {
+EstimationCurve::Point SmallWidthCurve::at(double t, Accuracy) const {
     check_positive("noise variance", t);
     if (t >= 1) return {1, 0};
     return {t * (2 - t), 2 - 2 * t};

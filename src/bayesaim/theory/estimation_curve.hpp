@@ -17,7 +17,9 @@ class EstimationCurve {
     virtual double known_overlap() const = 0;   ///< q without data: kappa1^2
     virtual double prior_error() const = 0;     ///< E without data: kappa2 - kappa1^2 = Q - known_overlap
     virtual double recovery_ratio() const = 0;  ///< lim E(D)/D for D -> 0
-    virtual Point at(double noise_variance) const = 0;
+    /// Exact, or to about 1e-8 where an iteration is still under way and that is cheaper.
+    enum class Accuracy { full, coarse };
+    virtual Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const = 0;
     virtual double free_entropy(double inverse_noise_variance) const = 0;  ///< I_in(qhat), I_in' = q/4
 
     double total() const { return known_overlap() + prior_error(); }  ///< Q
@@ -30,7 +32,7 @@ class SpectralCurve final : public EstimationCurve {
     double known_overlap() const override { return law_->mean() * law_->mean(); }
     double prior_error() const override { return law_->variance(); }
     double recovery_ratio() const override { return 1 - law_->atomic_concentration(); }
-    Point at(double noise_variance) const override;
+    Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const override;
     double free_entropy(double inverse_noise_variance) const override;
 
   private:
@@ -46,7 +48,7 @@ class SmallWidthCurve final : public EstimationCurve {
     double known_overlap() const override { return 0; }
     double prior_error() const override { return 1; }
     double recovery_ratio() const override { return 2; }
-    Point at(double noise_variance) const override;
+    Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const override;
     double free_entropy(double inverse_noise_variance) const override;
 };
 

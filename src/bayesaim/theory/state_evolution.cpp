@@ -50,6 +50,7 @@ FixedPoint solve_exact_observations(const EstimationCurve& prior, double c,
     const double smallest = 1e-10 * scale;
     double low = std::log(smallest), high = std::log(scale / c);
     double x = std::clamp(std::log(scale) + std::log(1 / c - 1 / limit), low, high);
+    auto accuracy = EstimationCurve::Accuracy::coarse;
     FixedPoint result;
     const auto finish = [&](double noise_variance, Termination status) {
         result.parameters = parameters_at(prior, c * noise_variance);
@@ -59,7 +60,7 @@ FixedPoint solve_exact_observations(const EstimationCurve& prior, double c,
     };
     for (result.iterations = 1; result.iterations <= options.max_iterations; ++result.iterations) {
         const double noise_variance = std::exp(x);
-        const auto [error, slope] = prior.at(noise_variance);
+        const auto [error, slope] = prior.at(noise_variance, accuracy);
         const double ratio = error / noise_variance, excess = std::log(ratio / c);
         (excess > 0 ? low : high) = x;
         if (excess < 0 && noise_variance <= smallest) {
@@ -68,9 +69,10 @@ FixedPoint solve_exact_observations(const EstimationCurve& prior, double c,
         const double log_slope = slope / ratio - 1;  // of the ratio, against log D; negative
         double next = x - excess / log_slope;
         // Newton squares the distance, so the step after this one would be below the tolerance.
-        if (std::abs(next - x) <= std::sqrt(0.1 * options.tolerance)) {
+        const bool last = std::abs(next - x) <= std::sqrt(0.1 * options.tolerance);
+        if (last && accuracy == EstimationCurve::Accuracy::full)
             return finish(std::exp(next), Termination::converged);
-        }
+        if (std::abs(next - x) < 1e-3) accuracy = EstimationCurve::Accuracy::full;
         if (!(next > low && next < high)) next = 0.5 * (low + high);
         x = next;
     }
@@ -101,7 +103,8 @@ FixedPoint follow_iteration(const EstimationCurve& prior, const channels::Channe
     };
     double x = prior_log_error + (start == Start::uninformed ? 0 : std::log(informed_error));
     double r = residual(x), slope = -1;
-    if (start == Start::informed && r < 0) {  // the fixed point, if there is one, is closer still to the truth
+    if (start == Start::informed &&
+        r < 0) {  // the fixed point, if there is one, is closer still to the truth
         x = vanishing;
         r = residual(x);
         if (r < 0) return exact_recovery(prior, result.iterations);
