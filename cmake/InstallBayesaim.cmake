@@ -23,6 +23,7 @@ install(FILES
     "${PROJECT_BINARY_DIR}/generated/bayesaim-config.cmake"
     "${PROJECT_BINARY_DIR}/generated/bayesaim-config-version.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindOpenBLAS.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindHDF5C.cmake"
     DESTINATION "${package_dir}")
 
 # A static library does not carry its dependencies, so whoever links it must name them.
@@ -30,7 +31,7 @@ if(BUILD_SHARED_LIBS)
     set(pc_requires "eigen3 fmt")
     set(pc_libs "-lbayesaim")
 else()
-    set(pc_requires "eigen3 fmt openblas")
+    set(pc_requires "eigen3 fmt openblas hdf5")
     set(pc_libs "-lbayesaim -pthread")
 endif()
 set(pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

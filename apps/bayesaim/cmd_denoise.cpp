@@ -21,11 +21,12 @@ struct Arguments {
 
 int run(const Arguments& arguments) {
     check_positive("noise variance", arguments.noise_variance);
+    arguments.output.check_writable();
     const auto prior = arguments.prior.make();
     ThreadPool pool(arguments.run.thread_count());
 
     Report report{"denoise"};
-    report.configuration = describe(*prior);
+    report.configuration = describe(arguments.prior, *prior);
     report.configuration["noise_variance"] = arguments.noise_variance;
     report.configuration["dim"] = arguments.dim;
     report.configuration["seed"] = arguments.run.seed;

@@ -16,6 +16,7 @@ struct Arguments {
     ChannelArguments channel;
     OutputArguments output;
     RunArguments run;
+    IntegrationArguments integration;
     std::string alpha, widths, plot;
 };
 
@@ -58,27 +59,32 @@ void draw(const std::vector<Row>& rows, const std::string& title, const std::str
 }
 
 int run(const Arguments& arguments) {
-    if (!arguments.plot.empty()) figures::check_picture_name(arguments.plot);
+    arguments.output.check_writable(arguments.plot);
     const experiments::Grid alphas("--alpha", arguments.alpha), widths("--widths", arguments.widths);
     const auto channel = arguments.channel.make();
+    if (widths.relative()) throw_invalid("--widths", "absolute numbers", "numbers with x");
     const std::vector<double> width_values = widths.values();
+    if (!arguments.plot.empty()) {
+        check_at_least("points of --alpha for a picture", static_cast<long long>(alphas.size()), 2);
+        check_at_least("points of --widths for a picture", static_cast<long long>(width_values.size()), 2);
+    }
     ThreadPool pool(arguments.run.thread_count());
-    theory::StateEvolutionOptions options;
-    options.integration.seed = arguments.run.seed;
+    const theory::StateEvolutionOptions options =
+        arguments.integration.options(arguments.run, channel->sampled() ? &pool : nullptr);
     std::vector<Row> rows(width_values.size());
     const auto solve = [&](std::size_t i) {
         rows[i] = solve_row(width_values[i], *channel, alphas, options);
     };
     if (channel->sampled()) {
-        options.integration.pool = &pool;
         for (std::size_t i = 0; i < rows.size(); ++i) solve(i);
     } else {
         pool.for_each(rows.size(), solve);
     }
 
     Report report{"phase"};
-    report.configuration = {{"prior", "wishart"}, {"channel", channel->name()}};
-    for (const auto& [key, value] : channel->parameters()) report.configuration[key] = value;
+    report.configuration = {{"prior", "wishart"}};
+    describe(*channel, report.configuration);
+    arguments.integration.describe(*channel, arguments.run, report.configuration);
     report.configuration["alpha"] = arguments.alpha;
     report.configuration["widths"] = arguments.widths;
     bool converged = true;
@@ -116,6 +122,7 @@ Action add_phase(CLI::App& app) {
     command->add_option("--widths", arguments->widths, "width ratios r/d")->required()->type_name("GRID");
     arguments->channel.add_to(*command);
     command->add_option("--plot", arguments->plot, "heat map with the strong-recovery line (png, svg, pdf)");
+    arguments->integration.add_to(*command);
     arguments->run.add_to(*command);
     arguments->output.add_to(*command);
     command->footer(

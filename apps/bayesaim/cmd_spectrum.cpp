@@ -37,13 +37,13 @@ std::vector<double> eigenvalues_of_one_matrix(const priors::Prior& prior, const 
 }
 
 int run(const Arguments& arguments) {
-    if (!arguments.plot.empty()) figures::check_picture_name(arguments.plot);
+    arguments.output.check_writable(arguments.plot);
     const auto prior = arguments.prior.make();
     const spectral::FreeConvolution spectrum(prior->law(), arguments.noise_variance);
     const std::vector<spectral::Interval> edges = spectrum.edges();
 
     Report report{"spectrum"};
-    report.configuration = describe(*prior);
+    report.configuration = describe(arguments.prior, *prior);
     report.configuration["noise_variance"] = arguments.noise_variance;
     report.configuration["points"] = arguments.points;
     report.summary["mmse"] = spectrum.mmse();

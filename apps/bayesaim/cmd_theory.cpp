@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ struct Arguments {
     RunArguments run;
     std::string alpha, plot, limit = "none";
     int trajectory = 0;
-    channels::Integration integration;
+    IntegrationArguments integration;
 };
 
 /// A number, or null where there is none: the status says why.
@@ -42,6 +43,7 @@ Json solve_point(const EstimationCurve& prior, const channels::Channel& channel,
             {"overlap", point.parameters.overlap(0, 0)},
             {"conjugate_overlap", number_or_null(point.scalar_conjugate())},
             {"generalization_error", generalization.bayes_optimal},
+            {"generalization_standard_error", generalization.relative_error * generalization.bayes_optimal},
             {"plugin_generalization_error", generalization.plug_in},
             {"algorithmic_error", solution.uninformed.error()},
             {"status", to_string(point.status)}};
@@ -49,30 +51,23 @@ Json solve_point(const EstimationCurve& prior, const channels::Channel& channel,
 
 /// Points are independent: in parallel, unless the expectations inside a point are what takes the time.
 std::vector<Json> solve_points(const EstimationCurve& prior, const channels::Channel& channel,
-                               const std::vector<double>& alphas, const Arguments& arguments) {
-    ThreadPool pool(arguments.run.thread_count());
-    theory::StateEvolutionOptions options;
-    options.integration = arguments.integration;
-    options.integration.seed = arguments.run.seed;
+                               const std::vector<double>& alphas, const Arguments& arguments,
+                               ThreadPool& pool) {
+    const auto options = arguments.integration.options(arguments.run, channel.sampled() ? &pool : nullptr);
     std::vector<Json> points(alphas.size());
+    const auto solve = [&](std::size_t i) { points[i] = solve_point(prior, channel, alphas[i], options); };
     if (channel.sampled()) {
-        options.integration.pool = &pool;
-        for (std::size_t i = 0; i < alphas.size(); ++i)
-            points[i] = solve_point(prior, channel, alphas[i], options);
+        for (std::size_t i = 0; i < alphas.size(); ++i) solve(i);
     } else {
-        pool.for_each(alphas.size(),
-                      [&](std::size_t i) { points[i] = solve_point(prior, channel, alphas[i], options); });
+        pool.for_each(alphas.size(), solve);
     }
     return points;
 }
 
 std::vector<Json> trajectories(const EstimationCurve& prior, const channels::Channel& channel,
-                               const std::vector<double>& alphas, const Arguments& arguments) {
-    ThreadPool pool(arguments.run.thread_count());
-    theory::StateEvolutionOptions options;
-    options.integration = arguments.integration;
-    options.integration.seed = arguments.run.seed;
-    options.integration.pool = &pool;
+                               const std::vector<double>& alphas, const Arguments& arguments,
+                               ThreadPool& pool) {
+    const auto options = arguments.integration.options(arguments.run, &pool);
     std::vector<Json> points;
     for (const double alpha : alphas) {
         const auto iterates = state_evolution_trajectory(prior, channel, alpha, arguments.trajectory,
@@ -115,42 +110,41 @@ void draw(const Report& report, const std::optional<double>& threshold, const Ar
 
 int run(const Arguments& arguments) {
     check_one_of("--limit", arguments.limit, {"none", "small-width"});
-    if (!arguments.plot.empty()) figures::check_picture_name(arguments.plot);
+    const bool small_width = arguments.limit == "small-width", iterates = arguments.trajectory > 0;
+    if (small_width) check_one_of("--prior with --limit small-width", arguments.prior.prior, {"wishart"});
+    if (iterates && !arguments.plot.empty())
+        throw_invalid("--plot", "left out with --trajectory", arguments.plot);
+    arguments.output.check_writable(arguments.plot);
     const experiments::Grid grid("--alpha", arguments.alpha);
     const auto prior = arguments.prior.make();
     const auto channel = arguments.channel.make();
     const theory::SpectralCurve spectral_curve(prior->law());
     const theory::SmallWidthCurve small_width_curve;
-    const bool small_width = arguments.limit == "small-width";
     const EstimationCurve& curve =
         small_width ? static_cast<const EstimationCurve&>(small_width_curve) : spectral_curve;
     const std::optional<double> threshold = strong_recovery(curve, *channel);
     const std::vector<double> alphas = grid.values(threshold);
 
     Report report{"theory"};
-    report.configuration = describe(*prior, *channel);
+    report.configuration = describe(arguments.prior, *prior);
     if (small_width) {
         report.configuration.erase("width");
         report.configuration["limit"] = "small-width";
     }
+    describe(*channel, report.configuration);
     report.configuration["alpha"] = arguments.alpha;
-    if (channel->sampled()) {
-        report.configuration["integration_points"] =
-            arguments.integration.points * arguments.integration.shifts;
-        report.configuration["seed"] = arguments.run.seed;
-    }
-    const bool iterates = arguments.trajectory > 0;
-    report.points = iterates ? trajectories(curve, *channel, alphas, arguments)
-                             : solve_points(curve, *channel, alphas, arguments);
-    if (!arguments.plot.empty() && !iterates) draw(report, threshold, arguments);
+    arguments.integration.describe(*channel, arguments.run, report.configuration);
+
+    ThreadPool pool(arguments.run.thread_count());
+    report.points = iterates ? trajectories(curve, *channel, alphas, arguments, pool)
+                             : solve_points(curve, *channel, alphas, arguments, pool);
+    if (!arguments.plot.empty()) draw(report, threshold, arguments);
     arguments.output.publish(report);
 
-    bool converged = true;
-    for (const Json& point : report.points) {
-        converged &= iterates || point["status"] == to_string(Termination::converged) ||
-                     point["status"] == to_string(Termination::exact_recovery);
-    }
-    return converged ? 0 : 2;
+    const auto failed = [](const Json& point) {
+        return point.value("status", "") == to_string(Termination::iteration_limit);
+    };
+    return std::any_of(report.points.begin(), report.points.end(), failed) ? 2 : 0;
 }
 
 }  // namespace
@@ -173,8 +167,7 @@ Action add_theory(CLI::App& app) {
         ->capture_default_str();
     add_count(*command, "--trajectory", arguments->trajectory, 0,
               "print this many iterations instead of the fixed point");
-    add_count(*command, "--integration-points", arguments->integration.points, 16,
-              "quasi-Monte Carlo points per shift (hardmax with T > 2)");
+    arguments->integration.add_to(*command);
     command->add_option("--plot", arguments->plot, "picture of the curve (png, svg, pdf)");
     arguments->run.add_to(*command);
     arguments->output.add_to(*command);

@@ -20,6 +20,8 @@ struct Arguments {
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 int run(const Arguments& arguments) {
+    arguments.output.check_writable();
+    const std::vector<double> range = experiments::Grid("--search", arguments.search).values();
     const auto prior = arguments.prior.make();
     const auto channel = arguments.channel.make();
     const theory::SpectralCurve curve(prior->law());
@@ -32,7 +34,6 @@ int run(const Arguments& arguments) {
     // With exact observations the error vanishes continuously: optimum and algorithm have the same threshold.
     std::optional<double> information_theoretic = strong, algorithmic = strong;
     if (!strong && !channel->sampled()) {
-        const std::vector<double> range = experiments::Grid("--search", arguments.search).values();
         if (const auto transition =
                 find_first_order_transition(curve, *channel, range.front(), range.back())) {
             information_theoretic = transition->information_theoretic;
@@ -40,7 +41,8 @@ int run(const Arguments& arguments) {
         }
     }
     Report report{"threshold"};
-    report.configuration = describe(*prior, *channel);
+    report.configuration = describe(arguments.prior, *prior);
+    describe(*channel, report.configuration);
     report.summary["weak_recovery_scaled"] = theory::weak_recovery_scaled(*channel, options.integration);
     report.summary["strong_recovery"] = or_null(strong);
     report.summary["information_theoretic"] = or_null(information_theoretic);

@@ -15,5 +15,8 @@ Action add_denoise(CLI::App& app);
 Action add_theory(CLI::App& app);
 Action add_threshold(CLI::App& app);
 Action add_phase(CLI::App& app);
+Action add_amp(CLI::App& app);
+Action add_generate(CLI::App& app);
+Action add_fit(CLI::App& app);
 
 }  // namespace bayesaim::program

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/version.hpp"
+#include "bayesaim/linalg/blas.hpp"
 
 namespace {
 
@@ -20,9 +24,18 @@ int fail(const char* message) {
     return bad_usage;
 }
 
+/// See linalg::better_blas_kernels. Where the new start fails the old one goes on, slower.
+void start_again_with_better_kernels(char** argv) {
+    const char* kernels = bayesaim::linalg::better_blas_kernels();
+    if (kernels == nullptr || std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
+    setenv("OPENBLAS_CORETYPE", kernels, 1);
+    execv("/proc/self/exe", argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    start_again_with_better_kernels(argv);
     using namespace bayesaim::program;
     CLI::App app("Bayes-optimal learning of attention: exact errors, and the algorithms that reach them.",
                  "bayesaim");
@@ -31,7 +44,8 @@ int main(int argc, char** argv) {
     app.get_formatter()->column_width(34);
     try {
         std::vector<std::pair<CLI::App*, Action>> commands;
-        for (const auto add : {add_theory, add_threshold, add_phase, add_spectrum, add_denoise}) {
+        for (const auto add : {add_theory, add_threshold, add_phase, add_amp, add_spectrum, add_denoise,
+                               add_generate, add_fit}) {
             Action action = add(app);
             commands.emplace_back(app.get_subcommands({}).back(), std::move(action));
         }
@@ -48,6 +62,8 @@ int main(int argc, char** argv) {
         return app.exit(request);
     } catch (const CLI::ParseError& error) {
         return fail(fmt::format("{} (see bayesaim --help)", error.what()).c_str());
+    } catch (const std::bad_alloc&) {
+        return fail("not enough memory for problems of this size");
     } catch (const std::exception& error) {
         return fail(error.what());
     }

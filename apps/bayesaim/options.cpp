@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/figures/gnuplot.hpp"
 
 namespace bayesaim::program {
 
@@ -35,14 +36,11 @@ CLI::Option* add_checked(CLI::App& app, const std::string& name, Number& value,
 
 }  // namespace
 
-double to_number(const std::string& name, const std::string& text) {
-    return parse_whole<double>(name, "a number", text);
-}
-
 CLI::Option* add_number(CLI::App& app, const std::string& name, double& value,
                         const std::string& description) {
-    return add_checked<double>(app, name, value, description,
-                               [name](const std::string& text) { return to_number(name, text); });
+    return add_checked<double>(app, name, value, description, [name](const std::string& text) {
+        return parse_whole<double>(name, "a number", text);
+    });
 }
 
 CLI::Option* add_count(CLI::App& app, const std::string& name, int& value, int lowest,
@@ -93,6 +91,14 @@ void OutputArguments::add_to(CLI::App& app) {
     app.parse_complete_callback([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
 }
 
+void OutputArguments::check_writable(const std::string& picture) const {
+    if (!picture.empty()) {
+        figures::check_picture_name(picture);
+        program::check_writable(picture);
+    }
+    if (!output.empty()) program::check_writable(output);
+}
+
 void OutputArguments::publish(const Report& report) const { program::publish(report, format, output); }
 
 void RunArguments::add_to(CLI::App& app) {
@@ -103,19 +109,56 @@ void RunArguments::add_to(CLI::App& app) {
     add_count(app, "--threads", threads, 0, "threads; results do not depend on it (0: one per core)");
 }
 
-std::size_t RunArguments::thread_count() const { return static_cast<std::size_t>(threads); }
-
-Json describe(const priors::Prior& prior) {
-    Json description = {{"prior", prior.name()}};
-    for (const auto& [key, value] : prior.parameters()) description[key] = value;
-    return description;
+std::size_t RunArguments::thread_count() const {
+    check_between("--threads", threads, 0, 1024);
+    return static_cast<std::size_t>(threads);
 }
 
-Json describe(const priors::Prior& prior, const channels::Channel& channel) {
-    Json description = describe(prior);
-    description["channel"] = channel.name();
-    for (const auto& [key, value] : channel.parameters()) description[key] = value;
-    return description;
+void IntegrationArguments::add_to(CLI::App& app) {
+    add_count(app, "--integration-points", integration.points, 16,
+              "quasi-Monte Carlo points per shift (hardmax with T > 2)");
+}
+
+theory::StateEvolutionOptions IntegrationArguments::options(const RunArguments& run, ThreadPool* pool) const {
+    theory::StateEvolutionOptions options;
+    options.integration = integration;
+    options.integration.seed = run.seed;
+    options.integration.pool = pool;
+    return options;
+}
+
+void IntegrationArguments::describe(const channels::Channel& channel, const RunArguments& run,
+                                    Json& configuration) const {
+    if (!channel.sampled()) return;
+    configuration["integration_points"] = integration.points * integration.shifts;
+    configuration["seed"] = run.seed;
+}
+
+namespace {
+
+/// Counts as whole numbers.
+void add_parameters(const std::vector<std::pair<std::string, double>>& parameters, Json& configuration) {
+    for (const auto& [key, value] : parameters) {
+        if (key == "tokens" || key == "atoms") {
+            configuration[key] = static_cast<long long>(value);
+        } else {
+            configuration[key] = value;
+        }
+    }
+}
+
+}  // namespace
+
+Json describe(const PriorArguments& arguments, const priors::Prior& prior) {
+    Json configuration = {{"prior", prior.name()}};
+    if (!arguments.spectrum_file.empty()) configuration["spectrum"] = arguments.spectrum_file;
+    add_parameters(prior.parameters(), configuration);
+    return configuration;
+}
+
+void describe(const channels::Channel& channel, Json& configuration) {
+    configuration["channel"] = channel.name();
+    add_parameters(channel.parameters(), configuration);
 }
 
 }  // namespace bayesaim::program

@@ -9,6 +9,7 @@
 #include "bayesaim/channels/table.hpp"
 #include "bayesaim/priors/table.hpp"
 #include "bayesaim/report.hpp"
+#include "bayesaim/theory/state_evolution.hpp"
 
 namespace bayesaim::program {
 
@@ -38,6 +39,8 @@ struct OutputArguments {
     bool quiet = false;
 
     void add_to(CLI::App& app);
+    /// Before long work: throws if the output, or the picture when there is one, could not be written.
+    void check_writable(const std::string& picture = "") const;
     void publish(const Report& report) const;
 };
 
@@ -50,17 +53,23 @@ struct RunArguments {
     std::size_t thread_count() const;
 };
 
+/// --integration-points; for channels whose expectations are sampled.
+struct IntegrationArguments {
+    channels::Integration integration;
+
+    void add_to(CLI::App& app);
+    theory::StateEvolutionOptions options(const RunArguments& run, ThreadPool* pool) const;
+    void describe(const channels::Channel& channel, const RunArguments& run, Json& configuration) const;
+};
+
 /// The name and the parameters, as they go with every result.
-Json describe(const priors::Prior& prior);
-Json describe(const priors::Prior& prior, const channels::Channel& channel);
+Json describe(const PriorArguments& arguments, const priors::Prior& prior);
+void describe(const channels::Channel& channel, Json& configuration);
 
 /// Options whose errors say which option, what it got and what it takes.
 CLI::Option* add_number(CLI::App& app, const std::string& name, double& value,
                         const std::string& description);
 CLI::Option* add_count(CLI::App& app, const std::string& name, int& value, int lowest,
                        const std::string& description);
-
-/// "width must be a number, got 'abc'"
-double to_number(const std::string& name, const std::string& text);
 
 }  // namespace bayesaim::program

@@ -92,6 +92,14 @@ std::string format_json(const Report& report) {
     return object.dump(2) + '\n';
 }
 
+void check_writable(const std::string& file) {
+    const std::string partial = fmt::format("{}.{}.part", file, getpid());
+    const bool writable = std::ofstream(partial).good() && !std::filesystem::is_directory(file);
+    std::error_code ignored;
+    std::filesystem::remove(partial, ignored);
+    if (!writable) throw std::runtime_error(fmt::format("could not write '{}'", file));
+}
+
 void write_whole(const std::string& file, const std::string& text) {
     const std::string partial = fmt::format("{}.{}.part", file, getpid());
     std::error_code error;

@@ -27,6 +27,9 @@ std::string format_json(const Report& report);
 /// Prints to standard output, or writes the file (whole or not at all) when its name is not empty.
 void publish(const Report& report, const std::string& format, const std::string& output);
 
+/// Throws unless a file of this name can be written.
+void check_writable(const std::string& file);
+
 /// Writes a text file by way of a temporary neighbour, so that readers see all of it or the old one.
 void write_whole(const std::string& file, const std::string& text);
 

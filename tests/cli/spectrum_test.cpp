@@ -99,8 +99,7 @@ TEST_P(BadUsage, GivesOneLineAndExitCodeOne) {
 INSTANTIATE_TEST_SUITE_P(
     Program, BadUsage,
     testing::Values(
-        BadCall{"", "subcommand"},
-        BadCall{"dance", "command must be one of theory, threshold, phase, spectrum, denoise"},
+        BadCall{"", "subcommand"}, BadCall{"dance", "command must be one of theory, threshold, phase, amp, "},
         BadCall{"spectrum", "--noise-variance is required"},
         BadCall{"spectrum --noise-variance 0", "noise variance must be positive and finite, got 0"},
         BadCall{"spectrum --noise-variance abc", "--noise-variance must be a number, got 'abc'"},
@@ -114,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCall{"spectrum --noise-variance 1 --points 1", "--points must be at least 2, got 1"},
         BadCall{"spectrum --noise-variance 1 --points 2.5", "--points must be a whole number, got '2.5'"},
         BadCall{"spectrum --noise-variance 1 --plot picture.jpg", "*.png, *.svg or *.pdf"},
-        BadCall{"spectrum --noise-variance 1 --plot /nowhere/picture.png", "could not write picture"},
+        BadCall{"spectrum --noise-variance 1 --plot /nowhere/picture.png", "could not write"},
         BadCall{"spectrum --noise-variance 1 --output /nowhere/table", "could not write '/nowhere/table'"},
         BadCall{"spectrum --noise-variance 1 --prior spectrum", "spectrum file must be given"},
         BadCall{"spectrum --noise-variance 1 --prior spectrum --spectrum /nowhere",
@@ -138,7 +137,8 @@ TEST(BadSpectrumFile, WeightsThatDoNotSumToOneLeaveNoOutput) {
 }
 
 TEST(Help, EveryCommandShowsAnExample) {
-    for (const char* command : {"theory", "threshold", "phase", "spectrum", "denoise"}) {
+    for (const char* command :
+         {"theory", "threshold", "phase", "amp", "spectrum", "denoise", "generate", "fit"}) {
         const auto run = bayesaim(std::string(command) + " --help");
         EXPECT_EQ(run.exit_code, 0);
         EXPECT_NE(run.out.find(std::string("\n  bayesaim ") + command), std::string::npos) << run.out;

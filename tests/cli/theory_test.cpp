@@ -35,8 +35,7 @@ TEST(TheoryCommand, GeneralizationErrorsHaveTheReferenceValues) {
     EXPECT_NEAR(one["estimation_error"].get<double>(), 0.2744104098, 1e-9);
     EXPECT_NEAR(one["generalization_error"].get<double>(), 0.08622589296, 1e-9);
     EXPECT_NEAR(one["plugin_generalization_error"].get<double>(), 0.08855476960, 1e-9);
-    // beta = 5 against a trapezoidal rule of 6001 x 6001 points; the 0.26753395612 and 0.32853114348 of
-    // earlier notes come from a Gauss-Hermite rule that does not resolve the sigmoid.
+    // beta = 5: a trapezoidal rule of 6001 x 6001 points, which shares nothing with the quadrature here.
     const auto five = bayesaim("theory --width 0.5 --alpha 0.12 --beta 5 --format json").json()["points"][0];
     EXPECT_NEAR(five["generalization_error"].get<double>(), 0.267533989649, 1e-9);
     EXPECT_NEAR(five["plugin_generalization_error"].get<double>(), 0.329008958506, 1e-9);
@@ -111,6 +110,34 @@ TEST(PhaseCommand, IsTheTheoryOverAGridAndDrawsIt) {
     const auto point = bayesaim("theory --width 1 --alpha 0.15 --format json").json()["points"][0];
     EXPECT_NEAR(points[6]["estimation_error"].get<double>(), point["estimation_error"].get<double>(), 1e-13);
     EXPECT_GT(std::filesystem::file_size(place.file("phase.png")), 5000U);
+}
+
+TEST(TheoryCommand, HardmaxNeverClaimsExactRecovery) {
+    const auto run = bayesaim("theory --channel hardmax --alpha 1e8 --format json");
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.json()["points"][0]["status"], "iteration limit");
+}
+
+TEST(TheoryCommand, APriorWithoutUncertaintyHasNoError) {
+    const cli::Workplace place;
+    const auto file = place.write("one.txt", "1\n");
+    for (const char* channel : {"softmax", "hardmax"}) {
+        const auto run = bayesaim("theory --prior spectrum --spectrum " + file +
+                                  " --alpha 0.1 --format json --channel " + channel);
+        EXPECT_EQ(run.json()["points"][0]["estimation_error"], 0) << run.err;
+    }
+}
+
+/// Without gnuplot: one line, and nothing left behind.
+TEST(TheoryCommand, SaysWhenGnuplotIsMissing) {
+    const cli::Workplace place;
+    setenv("SAVED_PATH", getenv("PATH"), 1);
+    setenv("PATH", "/nowhere", 1);
+    const auto run = bayesaim("theory --alpha 0.1,0.2 --plot " + place.file("a.png"));
+    setenv("PATH", getenv("SAVED_PATH"), 1);
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_EQ(place.file_count(), 0U);
 }
 
 struct BadTheory {

@@ -8,6 +8,7 @@
 namespace bayesaim::channels {
 
 Eigen::VectorXd pair_scales(int tokens) {
+    check_between("tokens", tokens, 1, max_tokens);
     Eigen::VectorXd scales(tokens * (tokens + 1) / 2);
     for (int a = 0; a < tokens; ++a) {
         for (int b = a; b < tokens; ++b) scales[pair_index(a, b, tokens)] = a == b ? 1 : std::sqrt(2.0);

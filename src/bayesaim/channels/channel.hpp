@@ -98,7 +98,10 @@ class Channel {
 /// Position of the pair (a, b), a <= b, among the K pairs of T tokens.
 constexpr int pair_index(int a, int b, int tokens) { return a * tokens - a * (a - 1) / 2 + b - a; }
 
-/// tau_ab = sqrt(2 - delta_ab) over the pairs.
+/// Far more tokens than any of the theory is used for; keeps sizes within reason.
+inline constexpr int max_tokens = 1000;
+
+/// tau_ab = sqrt(2 - delta_ab) over the pairs; 1 to max_tokens tokens.
 Eigen::VectorXd pair_scales(int tokens);
 
 /// The scalar order parameters of a channel with one layer.

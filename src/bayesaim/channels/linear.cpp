@@ -10,7 +10,7 @@
 namespace bayesaim::channels {
 
 Linear::Linear(int tokens, double label_noise)
-    : tokens_(tokens), label_noise_(label_noise), scale_(pair_scales(std::max(tokens, 1))) {
+    : tokens_(tokens), label_noise_(label_noise), scale_(pair_scales(tokens)) {
     check_at_least("linear channel: tokens", tokens, 1);
     check_non_negative("linear channel: label noise", label_noise);
 }

@@ -9,10 +9,10 @@
 
 namespace bayesaim::channels {
 
-Softmax::Softmax(int tokens, double beta)
-    : tokens_(tokens), beta_(beta), scale_(pair_scales(std::max(tokens, 1))) {
+Softmax::Softmax(int tokens, double beta) : tokens_(tokens), beta_(beta), scale_(pair_scales(tokens)) {
     check_at_least("softmax channel: tokens", tokens, 2);
     check_positive("softmax channel: beta", beta);
+    check_between("softmax channel: beta", beta, 1e-6, 1e6);
 }
 
 std::vector<std::pair<std::string, double>> Softmax::parameters() const {

@@ -28,6 +28,12 @@ void check_non_negative(std::string_view name, double value) {
     if (!(std::isfinite(value) && value >= 0)) throw_invalid(name, "non-negative and finite", value);
 }
 
+void check_between(std::string_view name, double value, double lowest, double highest) {
+    if (!(value >= lowest && value <= highest)) {
+        throw_invalid(name, fmt::format("between {:g} and {:g}", lowest, highest), value);
+    }
+}
+
 void check_at_least(std::string_view name, long long value, long long lowest) {
     if (value < lowest) throw_invalid(name, fmt::format("at least {}", lowest), fmt::format("{}", value));
 }

@@ -22,6 +22,7 @@ class InvalidArgument : public std::invalid_argument {
 void check_positive(std::string_view name, double value);  ///< finite and > 0
 void check_non_negative(std::string_view name, double value);
 void check_finite(std::string_view name, double value);
+void check_between(std::string_view name, double value, double lowest, double highest);
 void check_at_least(std::string_view name, long long value, long long lowest);
 void check_size(std::string_view name, long long size, long long expected);
 

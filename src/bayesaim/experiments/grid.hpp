@@ -17,6 +17,7 @@ class Grid {
     Grid(std::string_view name, std::string_view text);
 
     bool relative() const { return relative_; }
+    std::size_t size() const { return values_.size(); }
 
     /// The numbers; a relative grid needs the unit.
     std::vector<double> values(std::optional<double> unit = std::nullopt) const;

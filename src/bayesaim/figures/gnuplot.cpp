@@ -6,7 +6,9 @@
 #include <fstream>
 #include <stdexcept>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,17 +38,31 @@ std::string quoted(const std::string& text) {
     return out + "'";
 }
 
-/// Text whose arguments never meet a shell: gnuplot reads the script from its standard input.
-void run_gnuplot(const std::string& script) {
-    FILE* pipe = popen("gnuplot >/dev/null", "w");
-    if (pipe == nullptr) throw std::runtime_error("could not start gnuplot");
-    const bool written = std::fwrite(script.data(), 1, script.size(), pipe) == script.size();
-    const int status = pclose(pipe);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-        throw std::runtime_error("gnuplot was not found (Debian package gnuplot-nox)");
+/// Runs gnuplot on a script file, without a shell. What it says is kept for the error message only: it warns
+/// of empty ranges, which are no error.
+void run_gnuplot(const std::filesystem::path& script) {
+    const std::string log = script.string() + ".log";
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    std::string program = "gnuplot", argument = script.string();
+    char* const arguments[] = {program.data(), argument.data(), nullptr};
+    pid_t child = 0;
+    const int error = posix_spawnp(&child, "gnuplot", &actions, nullptr, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    int status = 0;
+    if (error == 0) waitpid(child, &status, 0);
+    std::string complaint;
+    std::ifstream said(log);
+    for (std::string line; complaint.empty() && std::getline(said, line);) {
+        if (line.find_first_not_of(" \t^") != std::string::npos) complaint = line;
     }
-    if (!written || status != 0)
-        throw std::runtime_error(fmt::format("gnuplot failed with status {}", status));
+    std::error_code ignored;
+    std::filesystem::remove(log, ignored);
+    if (error != 0) throw std::runtime_error("gnuplot could not be started (Debian package gnuplot-nox)");
+    if (status != 0) throw std::runtime_error(fmt::format("gnuplot failed: {}", complaint));
 }
 
 }  // namespace
@@ -60,24 +76,30 @@ void check_picture_name(const std::filesystem::path& output) {
 
 void render(const std::string& script, const std::filesystem::path& output, const Canvas& canvas) {
     check_picture_name(output);
-    std::filesystem::path partial = output;
+    std::filesystem::path partial = output, script_file = output;
     partial += fmt::format(".{}.part", getpid());
-    std::error_code ignored;
-    if (!std::ofstream(partial)) {  // gnuplot would say so in four lines
-        throw std::runtime_error(fmt::format("could not write picture '{}'", output.string()));
-    }
+    script_file += fmt::format(".{}.gnuplot", getpid());
+    std::error_code ignored, error;
+    const auto clean_up = [&] {
+        std::filesystem::remove(partial, ignored);
+        std::filesystem::remove(script_file, ignored);
+    };
     try {
-        run_gnuplot(fmt::format("set encoding utf8\nset terminal {}\nset output {}\n{}\nunset output\n",
-                                terminal(output.extension().string(), canvas), quoted(partial.string()),
-                                script));
-        std::filesystem::rename(partial, output);
-    } catch (const std::filesystem::filesystem_error&) {
-        std::filesystem::remove(partial, ignored);
-        throw std::runtime_error(fmt::format("could not write picture '{}'", output.string()));
+        std::ofstream out(script_file);
+        out << fmt::format("set encoding utf8\nset terminal {}\nset output {}\n{}\nunset output\n",
+                           terminal(output.extension().string(), canvas), quoted(partial.string()), script);
+        out.close();
+        if (!out) throw std::runtime_error(fmt::format("could not write picture '{}'", output.string()));
+        run_gnuplot(script_file);
+        std::filesystem::rename(partial, output, error);
+        if (error)
+            throw std::runtime_error(
+                fmt::format("could not write picture '{}': {}", output.string(), error.message()));
     } catch (...) {
-        std::filesystem::remove(partial, ignored);
+        clean_up();
         throw;
     }
+    clean_up();
 }
 
 std::string data_block(const std::string& name, const std::vector<std::vector<double>>& columns) {

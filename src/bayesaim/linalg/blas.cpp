@@ -2,6 +2,7 @@
 #include "bayesaim/linalg/blas.hpp"
 
 #include <mutex>
+#include <string_view>
 
 #include <cblas.h>
 
@@ -28,6 +29,19 @@ int leading_dimension(const M& matrix) {
 int blas_threads() {
     const std::lock_guard lock(scope_mutex);
     return open_scopes > 0 ? threads_outside : openblas_get_num_threads();
+}
+
+const char* better_blas_kernels() {
+#if defined(__x86_64__)
+    if (std::string_view(openblas_get_corename()) != "Prescott")
+        return nullptr;  // what an unknown processor becomes
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+        return "SkylakeX";
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+    return nullptr;
 }
 
 SerialBlas::SerialBlas() {

@@ -26,6 +26,12 @@ Matrix gram(double alpha, const ConstMatrixRef& a);
 /// The number of threads that OpenBLAS uses outside our calls (ours leave it as it was).
 int blas_threads();
 
+/// The kernels OpenBLAS should have chosen, by the name that the environment variable OPENBLAS_CORETYPE
+/// takes, or null if its own choice is fine. A processor newer than OpenBLAS is taken for the oldest one, at
+/// a third of the speed; the variable is read when OpenBLAS is loaded, so a program has to set it and start
+/// again.
+const char* better_blas_kernels();
+
 /// While one of these lives BLAS runs on one thread. Nested and concurrent scopes count.
 class SerialBlas {
   public:

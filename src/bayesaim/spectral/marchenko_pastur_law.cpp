@@ -30,6 +30,7 @@ struct MarchenkoPasturLaw::Joukowski {
 
 MarchenkoPasturLaw::MarchenkoPasturLaw(double width) {
     check_positive("width", width);
+    check_between("width", width, 1e-20, 1e20);
     mean_ = std::sqrt(width);
     inverse_root_width_ = 1 / mean_;
 }

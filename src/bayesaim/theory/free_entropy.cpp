@@ -39,7 +39,8 @@ BayesOptimal solve_bayes_optimal(const EstimationCurve& prior, const channels::C
                                  const StateEvolutionOptions& options) {
     BayesOptimal result;
     result.uninformed = solve_state_evolution(prior, channel, alpha, Start::uninformed, options);
-    if (channel.exact_observations() || channel.sampled()) {  // mmse(D)/D is monotone: one fixed point
+    // With exact observations there is one fixed point, because mmse(D)/D is monotone.
+    if (channel.exact_observations() || channel.sampled()) {
         result.informed = result.uninformed;
         return result;
     }

@@ -44,7 +44,7 @@ Iterate iterate(const EstimationCurve& prior, const channels::Channel& channel, 
 FixedPoint solve_exact_observations(const EstimationCurve& prior, double c,
                                     const StateEvolutionOptions& options) {
     const double limit = prior.recovery_ratio(), scale = prior.prior_error();
-    if (c >= limit || scale == 0) return exact_recovery(prior, 0);
+    if (c >= limit) return exact_recovery(prior, 0);
     // mmse <= prior error gives the upper end; below the lower one the engine is not asked, the ratio is
     // linear there.
     const double smallest = 1e-10 * scale;
@@ -101,13 +101,19 @@ FixedPoint follow_iteration(const EstimationCurve& prior, const channels::Channe
         sampling_error = it.sampling_error;
         return std::log(it.next_error) - x;
     };
+    // Such a channel has no exact recovery: an error that small is only beyond what double precision
+    // resolves.
+    const auto unresolved = [&] {
+        result.status = Termination::iteration_limit;
+        return result;
+    };
     double x = prior_log_error + (start == Start::uninformed ? 0 : std::log(informed_error));
     double r = residual(x), slope = -1;
     if (start == Start::informed &&
         r < 0) {  // the fixed point, if there is one, is closer still to the truth
         x = vanishing;
         r = residual(x);
-        if (r < 0) return exact_recovery(prior, result.iterations);
+        if (r < 0) return unresolved();
     }
     while (std::abs(r) > tolerance) {
         if (result.iterations >= options.max_iterations) {
@@ -117,7 +123,7 @@ FixedPoint follow_iteration(const EstimationCurve& prior, const channels::Channe
         const double step = slope < 0 ? std::clamp(-1 / slope, 1.0, longest) : 1;
         const double next = std::clamp(x + step * r, vanishing, prior_log_error);
         const double next_r = residual(next);
-        if (next == vanishing && next_r < 0) return exact_recovery(prior, result.iterations);
+        if (next == vanishing && next_r < 0) return unresolved();
         slope = next != x ? (next_r - r) / (next - x) : -1;
         if (next_r * direction < 0 && std::abs(next_r) > tolerance) {
             std::uintmax_t left =
@@ -139,6 +145,7 @@ FixedPoint follow_iteration(const EstimationCurve& prior, const channels::Channe
 
 void check_problem(const channels::Channel& channel, double alpha) {
     check_positive("alpha", alpha);
+    check_between("alpha", alpha, 1e-15, 1e15);
     check_size("layers of the channel", channel.layers(), 1);
 }
 
@@ -147,6 +154,7 @@ void check_problem(const channels::Channel& channel, double alpha) {
 FixedPoint solve_state_evolution(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                                  Start start, const StateEvolutionOptions& options) {
     check_problem(channel, alpha);
+    if (prior.prior_error() == 0) return exact_recovery(prior, 0);  // nothing to learn
     if (const auto observations = channel.exact_observations()) {
         return solve_exact_observations(prior, 2 * alpha * *observations, options);
     }

@@ -58,6 +58,7 @@ TEST(StateEvolution, HardmaxReferences) {
 }
 
 TEST(StateEvolution, HardmaxErrorDecaysAsTheSquareOfAlpha) {
+    EXPECT_NEAR(error_of(channels::Hardmax(2), 0.5, 10), 0.00101509, 1e-8);
     EXPECT_NEAR(error_of(channels::Hardmax(2), 0.5, 10) / error_of(channels::Hardmax(2), 0.5, 20), 4, 0.01);
 }
 

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "bayesaim/commands.hpp"
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/estimators/amp.hpp"
+#include "bayesaim/experiments/grid.hpp"
+#include "bayesaim/interrupt.hpp"
+#include "bayesaim/options.hpp"
+#include "bayesaim/theory/thresholds.hpp"
+
+namespace bayesaim::program {
+namespace {
+
+struct Arguments {
+    PriorArguments prior;
+    ChannelArguments channel;
+    OutputArguments output;
+    RunArguments run;
+    std::string alpha, storage = "memory", precision = "double", initial = "mean", record;
+    int dim = 100, seeds = 1;
+    estimators::AmpOptions amp;
+};
+
+/// One run: a seed at one alpha.
+struct Run {
+    double error = 0, seconds = 0;
+    int iterations = 0;
+    Termination status = Termination::stopped;
+    std::vector<estimators::AmpIteration> record;
+};
+
+Run run_once(const Arguments& arguments, const priors::Prior& prior, const channels::Channel& channel,
+             double alpha, std::uint64_t seed, ThreadPool& pool) {
+    data::SyntheticOptions synthetic;
+    synthetic.dim = arguments.dim;
+    synthetic.alpha = alpha;
+    synthetic.seed = seed;
+    synthetic.storage =
+        arguments.storage == "memory" ? data::TokenStorage::memory : data::TokenStorage::regenerate;
+    synthetic.precision = arguments.precision == "double" ? data::Precision::double_precision
+                                                          : data::Precision::float_precision;
+    const data::Synthetic problem = data::make_synthetic(prior, channel, synthetic, pool);
+
+    estimators::AmpOptions options = arguments.amp;
+    if (arguments.initial == "prior") {  // as the paper starts
+        options.initial_estimate = prior.sample(arguments.dim, seed, 1, pool);
+        options.initial_error = 2 * prior.law().variance();
+    } else if (arguments.initial == "informed") {
+        options.initial_estimate = problem.weights;
+        options.initial_error = theory::informed_error * prior.law().variance();
+    }
+    options.measure = [&](const linalg::Matrix& estimate) {
+        return data::estimation_error(estimate, problem.weights);
+    };
+    options.progress = [&](const estimators::AmpIteration& now) {
+        if (!arguments.output.quiet && isatty(STDERR_FILENO) != 0) {
+            fmt::print(stderr, "\r\033[Kalpha {:g}  seed {}  iteration {}  error {:.6f}", alpha, seed,
+                       now.iteration, *now.true_error);
+        }
+        return !interrupted();
+    };
+    const estimators::AmpResult result = run_amp(problem.data, prior.law(), channel, options, pool);
+    if (!arguments.output.quiet && isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+
+    Run run;
+    run.error = data::estimation_error(result.estimate, problem.weights);
+    run.iterations = static_cast<int>(result.record.size());
+    for (const auto& iteration : result.record) run.seconds += iteration.seconds;
+    run.status = result.status;
+    run.record = result.record;
+    return run;
+}
+
+/// Mean over seeds beside theory; z counts standard errors. The first status that is not a success stands for
+/// all.
+Json summarise(const Arguments& arguments, double alpha, const std::vector<Run>& runs, double theory_error) {
+    const double count = static_cast<double>(runs.size());
+    double mean = 0, squares = 0, iterations = 0, seconds = 0;
+    Termination status = runs.front().status;
+    for (const Run& run : runs) {
+        mean += run.error / count;
+        iterations += run.iterations / count;
+        seconds += run.seconds / std::max(1, run.iterations) / count;
+        if (succeeded(status) && !succeeded(run.status)) status = run.status;
+    }
+    for (const Run& run : runs) squares += (run.error - mean) * (run.error - mean);
+    const bool several = runs.size() > 1;
+    const double standard_error = several ? std::sqrt(squares / (count - 1) / count) : 0;
+    return {{"alpha", alpha},
+            {"dim", arguments.dim},
+            {"seeds", runs.size()},
+            {"mean_error", mean},
+            {"standard_error", several ? Json(standard_error) : Json(nullptr)},
+            {"theory_error", theory_error},
+            {"z_score",
+             several && standard_error > 0 ? Json((mean - theory_error) / standard_error) : Json(nullptr)},
+            {"iterations", iterations},
+            {"seconds_per_iteration", seconds},
+            {"status", to_string(status)}};
+}
+
+int run(const Arguments& arguments) {
+    check_one_of("--token-storage", arguments.storage, {"memory", "regenerate"});
+    check_one_of("--precision", arguments.precision, {"double", "float"});
+    check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
+    const experiments::Grid grid("--alpha", arguments.alpha);
+    arguments.output.check_writable();
+    if (!arguments.record.empty()) check_writable(arguments.record);
+    const auto prior = arguments.prior.make();
+    const auto channel = arguments.channel.make();
+    const theory::SpectralCurve curve(prior->law());
+    ThreadPool pool(arguments.run.thread_count());
+    catch_interrupts();
+
+    Report report{"amp"}, iterations{"amp"};
+    report.configuration = describe(arguments.prior, *prior);
+    describe(*channel, report.configuration);
+    report.configuration["alpha"] = arguments.alpha;
+    report.configuration["dim"] = arguments.dim;
+    report.configuration["seed"] = arguments.run.seed;
+    report.configuration["seeds"] = arguments.seeds;
+    report.configuration["token_storage"] = arguments.storage;
+    report.configuration["precision"] = arguments.precision;
+    report.configuration["initial"] = arguments.initial;
+    report.configuration["damping"] = arguments.amp.damping;
+    report.configuration["adaptive_damping"] = arguments.amp.adaptive_damping;
+    report.configuration["max_iterations"] = arguments.amp.max_iterations;
+    report.configuration["tolerance"] = arguments.amp.tolerance;
+
+    theory::StateEvolutionOptions theory_options;
+    theory_options.integration.pool = &pool;
+    bool good = true;
+    for (const double alpha : grid.values(strong_recovery(curve, *channel))) {
+        std::vector<Run> runs;
+        for (int i = 0; i < arguments.seeds && !interrupted(); ++i) {
+            const std::uint64_t seed = arguments.run.seed + static_cast<std::uint64_t>(i);
+            Run run = run_once(arguments, *prior, *channel, alpha, seed, pool);
+            if (run.status == Termination::stopped) break;  // half a run is not a result
+            for (const auto& now : run.record) {
+                iterations.points.push_back({{"alpha", alpha},
+                                             {"seed", seed},
+                                             {"iteration", now.iteration},
+                                             {"true_error", *now.true_error},
+                                             {"predicted_error", now.predicted_error},
+                                             {"self_overlap", now.self_overlap},
+                                             {"conjugate_overlap", now.conjugate},
+                                             {"change", now.change},
+                                             {"seconds", now.seconds}});
+            }
+            good &= succeeded(run.status);
+            runs.push_back(std::move(run));
+        }
+        if (runs.empty()) break;
+        const auto theory =
+            solve_state_evolution(curve, *channel, alpha, theory::Start::uninformed, theory_options);
+        report.points.push_back(summarise(arguments, alpha, runs, theory.error()));
+    }
+    if (!arguments.record.empty() && !iterations.points.empty())
+        write_whole(arguments.record, format_csv(iterations));
+    arguments.output.publish(report);
+    if (interrupted()) {
+        fmt::print(stderr, "bayesaim: interrupted; what was finished is above\n");
+        return interrupted_exit_code;
+    }
+    return good ? 0 : 2;
+}
+
+}  // namespace
+
+Action add_amp(CLI::App& app) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = app.add_subcommand(
+        "amp",
+        "Approximate message passing on synthetic data, beside the Bayes-optimal error it should reach");
+    command->add_option("--alpha", arguments->alpha, "samples per d^2, as in `theory`")
+        ->required()
+        ->type_name("GRID");
+    arguments->channel.add_to(*command);
+    arguments->prior.add_to(*command);
+    add_count(*command, "--dim", arguments->dim, 2, "dimension d");
+    add_count(*command, "--seeds", arguments->seeds, 1, "how many independent problems");
+    add_number(*command, "--damping", arguments->amp.damping, "weight of the previous omega and V, 0 to 1");
+    command->add_flag("--adaptive-damping", arguments->amp.adaptive_damping,
+                      "more damping while the change grows");
+    add_count(*command, "--iterations", arguments->amp.max_iterations, 1, "most iterations");
+    add_number(*command, "--tolerance", arguments->amp.tolerance,
+               "stop at this change relative to the predicted error");
+    command
+        ->add_option("--initial", arguments->initial,
+                     "mean (kappa1 I), prior (a draw, as the paper), informed (the truth)")
+        ->capture_default_str();
+    command->add_option("--token-storage", arguments->storage, "memory, or regenerate block by block")
+        ->capture_default_str();
+    command->add_option("--precision", arguments->precision, "of the tokens: double or float")
+        ->capture_default_str();
+    command->add_option("--record", arguments->record, "CSV file of every iteration of every run");
+    arguments->run.add_to(*command);
+    arguments->output.add_to(*command);
+    command->footer("Example:\n  bayesaim amp --width 0.5 --alpha 0.05,0.12 --dim 200 --seeds 4");
+    return [arguments] { return run(*arguments); };
+}
+
+}  // namespace bayesaim::program

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/data/dataset.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/attention.hpp"
+
+namespace bayesaim::data {
+
+Synthetic make_synthetic(const priors::Prior& prior, const channels::Channel& channel,
+                         const SyntheticOptions& options, ThreadPool& pool) {
+    check_positive("alpha", options.alpha);
+    check_at_least("dimension", options.dim, 1);
+    const double d = static_cast<double>(options.dim);
+    const auto samples =
+        std::max<Eigen::Index>(1, static_cast<Eigen::Index>(std::llround(options.alpha * d * d)));
+    Synthetic result;
+    result.weights = prior.sample(options.dim, options.seed, 0, pool);
+    result.data.tokens = gaussian_tokens(samples, channel.tokens(), options.dim, options.seed,
+                                         options.storage, options.precision, pool);
+    const channels::Rows index = all_attention_indices(*result.data.tokens, result.weights, pool);
+    result.data.outputs.resize(samples, channel.tokens() * channel.tokens());
+    channel.draw(index, options.seed, 0, result.data.outputs);
+    return result;
+}
+
+void check_outputs(const channels::Channel& channel, const Dataset& data) {
+    const int tokens = channel.tokens();
+    check_size("tokens of the data", data.tokens->tokens(), tokens);
+    check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
+    check_size("columns of the outputs", data.outputs.cols(), tokens * tokens);
+    constexpr double tolerance = 1e-4;  // outputs may have been kept in single precision
+    for (Eigen::Index i = 0; i < data.outputs.rows(); ++i) {
+        const auto y = [&](int a, int b) { return data.outputs(i, a * tokens + b); };
+        for (int a = 0; a < tokens; ++a) {
+            const auto name = [&](const char* what) {
+                return fmt::format("{} of sample {}, row {}", what, i, a);
+            };
+            double sum = 0;
+            int ones = 0, zeros = 0;
+            for (int b = 0; b < tokens; ++b) {
+                check_finite(name("output"), y(a, b));
+                sum += channel.name() == "softmax" ? std::exp(y(a, b)) : y(a, b);
+                if (std::abs(y(a, b) - 1) <= tolerance) ++ones;
+                if (std::abs(y(a, b)) <= tolerance) ++zeros;
+                if (channel.name() == "linear" &&
+                    std::abs(y(a, b) - y(b, a)) > tolerance * (1 + std::abs(y(a, b)))) {
+                    throw_invalid(name("output"), fmt::format("symmetric, {} like its mirror", y(b, a)),
+                                  y(a, b));
+                }
+            }
+            if (channel.name() == "softmax" && std::abs(sum - 1) > tolerance) {
+                throw_invalid(name("sum of the probabilities"), "1", sum);
+            }
+            if (channel.name().starts_with("hardmax") && (ones != 1 || zeros != tokens - 1)) {
+                throw_invalid(name("hardmax output"), "one 1 and zeros", fmt::format("sum {}", sum));
+            }
+        }
+    }
+}
+
+double estimation_error(const linalg::Matrix& estimate, const linalg::Matrix& weights) {
+    check_size("dimension of the estimate", estimate.rows(), weights.rows());
+    return (estimate - weights).squaredNorm() / static_cast<double>(weights.rows());
+}
+
+}  // namespace bayesaim::data

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/data/tokens.hpp"
+
+#include <algorithm>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/random.hpp"
+
+namespace bayesaim::data {
+namespace {
+
+using linalg::Matrix;
+
+/// Columns of the samples [range), from their streams.
+void generate(Range range, Eigen::Index tokens, Eigen::Index dim, std::uint64_t seed, Precision precision,
+              double* out) {
+    const auto per_sample = static_cast<std::size_t>(tokens * dim);
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+        double* first = out + (i - range.begin) * per_sample;
+        RandomStream(seed, Purpose::tokens, i).fill_normal({first, per_sample});
+        if (precision == Precision::float_precision) {
+            std::transform(first, first + per_sample, first, [](double x) { return static_cast<float>(x); });
+        }
+    }
+}
+
+template <class Scalar>
+class StoredTokens final : public TokenSource {
+  public:
+    using Columns = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+    StoredTokens(Columns columns, Eigen::Index tokens)
+        : TokenSource(columns.cols() / tokens, tokens, columns.rows()), columns_(std::move(columns)) {}
+
+    Block block(Range range, Matrix& scratch) const override {
+        const auto first = static_cast<Eigen::Index>(range.begin) * tokens();
+        const auto count = static_cast<Eigen::Index>(range.size()) * tokens();
+        if constexpr (std::is_same_v<Scalar, double>) {
+            return {columns_.data() + first * dim(), dim(), count};
+        } else {
+            scratch = columns_.middleCols(first, count).template cast<double>();
+            return {scratch.data(), dim(), count};
+        }
+    }
+
+  private:
+    Columns columns_;
+};
+
+class GeneratedTokens final : public TokenSource {
+  public:
+    GeneratedTokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim, std::uint64_t seed,
+                    Precision precision)
+        : TokenSource(samples, tokens, dim), seed_(seed), precision_(precision) {}
+
+    Block block(Range range, Matrix& scratch) const override {
+        scratch.resize(dim(), static_cast<Eigen::Index>(range.size()) * tokens());
+        generate(range, tokens(), dim(), seed_, precision_, scratch.data());
+        return {scratch.data(), scratch.rows(), scratch.cols()};
+    }
+
+  private:
+    std::uint64_t seed_;
+    Precision precision_;
+};
+
+}  // namespace
+
+TokenSource::TokenSource(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim)
+    : samples_(samples), tokens_(tokens), dim_(dim) {
+    check_at_least("samples", samples, 1);
+    check_at_least("tokens", tokens, 1);
+    check_at_least("dimension", dim, 1);
+}
+
+std::size_t samples_per_block(const TokenSource& source) {
+    // About 2^19 numbers: the block and its product with S stay in the second-level cache.
+    const auto per_sample = static_cast<std::size_t>(source.tokens() * source.dim());
+    return std::clamp<std::size_t>((std::size_t{1} << 19) / per_sample, 16, 4096);
+}
+
+std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
+                                             std::uint64_t seed, TokenStorage storage, Precision precision,
+                                             ThreadPool& pool) {
+    auto generated = std::make_unique<GeneratedTokens>(samples, tokens, dim, seed, precision);
+    if (storage == TokenStorage::regenerate) return generated;
+    const auto fill = [&](auto& columns) {
+        parallel_for(pool, static_cast<std::size_t>(samples), samples_per_block(*generated),
+                     [&](Range range) {
+                         Matrix scratch;
+                         const auto block = generated->block(range, scratch);
+                         using Scalar = typename std::remove_reference_t<decltype(columns)>::Scalar;
+                         columns.middleCols(static_cast<Eigen::Index>(range.begin) * tokens, block.cols()) =
+                             block.cast<Scalar>();
+                     });
+    };
+    if (precision == Precision::float_precision) {
+        Eigen::MatrixXf columns(dim, samples * tokens);
+        fill(columns);
+        return std::make_unique<StoredTokens<float>>(std::move(columns), tokens);
+    }
+    Matrix columns(dim, samples * tokens);
+    fill(columns);
+    return std::make_unique<StoredTokens<double>>(std::move(columns), tokens);
+}
+
+std::unique_ptr<TokenSource> given_tokens(Matrix columns, Eigen::Index tokens) {
+    check_at_least("tokens", tokens, 1);
+    if (columns.cols() % tokens != 0)
+        throw_invalid("columns of the tokens", "a multiple of T", static_cast<double>(columns.cols()));
+    return std::make_unique<StoredTokens<double>>(std::move(columns), tokens);
+}
+
+}  // namespace bayesaim::data

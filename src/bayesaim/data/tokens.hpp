@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "bayesaim/core/parallel.hpp"
+#include "bayesaim/linalg/blas.hpp"
+
+namespace bayesaim::data {
+
+/// The tokens of n samples, T each, in R^d: never more than one block of them needs to exist.
+class TokenSource {
+  public:
+    virtual ~TokenSource() = default;
+
+    Eigen::Index samples() const { return samples_; }  ///< n
+    Eigen::Index tokens() const { return tokens_; }    ///< T
+    Eigen::Index dim() const { return dim_; }          ///< d
+
+    using Block = Eigen::Map<const linalg::Matrix>;
+
+    /// Tokens of some samples, one per column: column i T + a is token a of the i-th of them. The view is of
+    /// memory that the source owns, or of `scratch`; it lives until either changes. May be called from
+    /// several threads.
+    virtual Block block(Range samples, linalg::Matrix& scratch) const = 0;
+
+  protected:
+    TokenSource(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim);
+
+  private:
+    Eigen::Index samples_, tokens_, dim_;
+};
+
+enum class TokenStorage { memory, regenerate };
+enum class Precision { double_precision, float_precision };
+
+/// Standard normal tokens of sample i from RandomStream(seed, Purpose::tokens, i): kept in memory, or made
+/// again block by block, with the same bits. Single precision rounds each entry, wherever it is kept.
+std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
+                                             std::uint64_t seed, TokenStorage storage, Precision precision,
+                                             ThreadPool& pool);
+
+/// Tokens given as a d x (n T) matrix, in the order of TokenSource::block.
+std::unique_ptr<TokenSource> given_tokens(linalg::Matrix columns, Eigen::Index tokens);
+
+/// Samples per block of work: fixed, so that results do not depend on threads or storage.
+std::size_t samples_per_block(const TokenSource& source);
+
+}  // namespace bayesaim::data

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/data/attention.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "bayesaim/channels/softmax.hpp"
+#include "bayesaim/core/random.hpp"
+#include "bayesaim/data/dataset.hpp"
+#include "bayesaim/linalg/random_matrix.hpp"
+#include "bayesaim/priors/wishart.hpp"
+
+namespace bayesaim::data {
+namespace {
+
+using linalg::Matrix;
+
+/// The sensing matrix Z_ab of one sample, as the theory writes it: n of these are what nobody should store.
+Matrix sensing_matrix(const Matrix& tokens, int a, int b) {
+    const double d = static_cast<double>(tokens.rows()), same = a == b ? 1 : 0;
+    const Matrix outer = tokens.col(a) * tokens.col(b).transpose();
+    return (outer + outer.transpose() - 2 * same * Matrix::Identity(tokens.rows(), tokens.rows())) /
+           std::sqrt(2 * d * (1 + same));
+}
+
+struct Problem {
+    static constexpr int dim = 23, tokens = 3, samples = 40;
+    ThreadPool pool{1};
+    Matrix columns = linalg::gaussian_matrix(dim, samples* tokens, RandomStream(1, Purpose::tokens), pool);
+    Matrix weights = linalg::gaussian_orthogonal_ensemble(dim, RandomStream(2, Purpose::weights), pool);
+    std::unique_ptr<TokenSource> source = given_tokens(columns, tokens);
+    Matrix scratch;
+    TokenSource::Block block = source->block({0, samples}, scratch);
+};
+
+TEST(Attention, IndicesAreTracesWithTheSensingMatrices) {
+    Problem p;
+    channels::Rows index(Problem::samples, 6);
+    Matrix projected;
+    attention_indices(p.block, Problem::tokens, p.weights, projected, index);
+    for (int i = 0; i < Problem::samples; ++i) {
+        const Matrix x = p.columns.middleCols(i * Problem::tokens, Problem::tokens);
+        for (int a = 0; a < Problem::tokens; ++a) {
+            for (int b = a; b < Problem::tokens; ++b) {
+                const double expected = (p.weights * sensing_matrix(x, a, b)).trace();
+                EXPECT_NEAR(index(i, channels::pair_index(a, b, 3)), expected, 1e-12);
+            }
+        }
+    }
+}
+
+TEST(Attention, MixingAndAccumulatingIsTheSumOfSensingMatrices) {
+    Problem p;
+    const channels::Rows g =
+        linalg::gaussian_matrix(Problem::samples, 6, RandomStream(3, Purpose::tokens), p.pool);
+    Matrix mixed, lower = Matrix::Zero(Problem::dim, Problem::dim), expected = lower;
+    mix_tokens(p.block, Problem::tokens, g, mixed);
+    accumulate_symmetric(p.block, mixed, lower);
+    double trace = 0;
+    for (int i = 0; i < Problem::samples; ++i) {
+        const Matrix x = p.columns.middleCols(i * Problem::tokens, Problem::tokens);
+        for (int a = 0; a < Problem::tokens; ++a) {
+            for (int b = a; b < Problem::tokens; ++b) {
+                expected += g(i, channels::pair_index(a, b, 3)) * sensing_matrix(x, a, b);
+            }
+            trace += g(i, channels::pair_index(a, a, 3));
+        }
+    }
+    Matrix sum = lower.selfadjointView<Eigen::Lower>();
+    sum = (sum - trace * Matrix::Identity(Problem::dim, Problem::dim)) / std::sqrt(double{Problem::dim});
+    EXPECT_LT((sum - expected).norm(), 1e-11 * expected.norm());
+}
+
+/// htilde has variance 2 Q: at d = 200 its spread over samples shows it within four standard errors.
+TEST(Attention, IndicesHaveTheVarianceOfTheTheory) {
+    ThreadPool pool(2);
+    const priors::Wishart prior(0.5);
+    const Matrix weights = prior.sample(200, 5, 0, pool);
+    const auto source =
+        gaussian_tokens(2000, 2, 200, 5, TokenStorage::memory, Precision::double_precision, pool);
+    const channels::Rows index = all_attention_indices(*source, weights, pool);
+    const double second_moment = weights.squaredNorm() / 200;
+    for (int p = 0; p < 3; ++p) {
+        const double variance = index.col(p).squaredNorm() / 2000;
+        EXPECT_NEAR(variance, 2 * second_moment, 4 * 2 * second_moment * std::sqrt(2.0 / 2000));
+    }
+}
+
+TEST(Tokens, StoredAndRegeneratedOnesHaveTheSameBits) {
+    ThreadPool one(1), two(2);
+    for (const Precision precision : {Precision::double_precision, Precision::float_precision}) {
+        const auto stored = gaussian_tokens(300, 2, 17, 9, TokenStorage::memory, precision, two);
+        const auto made = gaussian_tokens(300, 2, 17, 9, TokenStorage::regenerate, precision, one);
+        Matrix a, b;
+        EXPECT_EQ(Matrix(stored->block({7, 250}, a)), Matrix(made->block({7, 250}, b)));
+    }
+}
+
+TEST(Synthetic, DependsOnTheSeedAndNotOnThreads) {
+    ThreadPool one(1), two(2);
+    const priors::Wishart prior(0.5);
+    const channels::Softmax channel(2);
+    SyntheticOptions options;
+    options.dim = 30;
+    const Synthetic a = make_synthetic(prior, channel, options, one),
+                    b = make_synthetic(prior, channel, options, two);
+    EXPECT_EQ(a.data.outputs, b.data.outputs);
+    EXPECT_EQ(a.weights, b.weights);
+    options.seed = 1;
+    EXPECT_NE(a.data.outputs, make_synthetic(prior, channel, options, one).data.outputs);
+    EXPECT_EQ(a.data.tokens->samples(), 90);
+}
+
+TEST(CheckOutputs, RejectsWhatTheChannelCannotProduce) {
+    ThreadPool pool(1);
+    const channels::Softmax channel(2);
+    SyntheticOptions options;
+    options.dim = 10;
+    Dataset data = make_synthetic(priors::Wishart(0.5), channel, options, pool).data;
+    EXPECT_NO_THROW(check_outputs(channel, data));
+    data.outputs(3, 1) += 0.5;
+    EXPECT_THROW(check_outputs(channel, data), std::invalid_argument);
+    data.outputs(3, 1) = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_THROW(check_outputs(channel, data), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace bayesaim::data
