@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+#include "program.hpp"
+
+using cli::bayesaim;
+
+namespace {
+
+/// The points without their timings.
+nlohmann::json points_of(const cli::Run& run) {
+    nlohmann::json points = run.json()["points"];
+    for (auto& point : points) point.erase("seconds_per_iteration");
+    return points;
+}
+
+}  // namespace
+
+TEST(AmpCommand, LandsNextToTheory) {
+    const auto run = bayesaim("amp --width 0.5 --alpha 0.12 --dim 100 --seeds 4 --format json");
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto point = run.json()["points"][0];
+    EXPECT_NEAR(point["theory_error"].get<double>(), 0.2744104098, 1e-9);
+    EXPECT_NEAR(point["mean_error"].get<double>(), 0.2744, 0.04);
+    EXPECT_EQ(point["seeds"], 4);
+    EXPECT_EQ(point["dim"], 100);
+    EXPECT_EQ(point["status"], "converged");
+    for (const char* key : {"standard_error", "z_score", "iterations", "seconds_per_iteration"}) {
+        EXPECT_TRUE(point[key].is_number()) << key;
+    }
+}
+
+TEST(AmpCommand, SameSeedSameBitsForThreadsAndStorage) {
+    const std::string command = "amp --width 0.5 --alpha 0.1 --dim 40 --seeds 2 --seed 3 --format json ";
+    const auto reference = points_of(bayesaim(command + "--threads 1"));
+    EXPECT_EQ(reference, points_of(bayesaim(command + "--threads 2")));
+    EXPECT_EQ(reference, points_of(bayesaim(command + "--token-storage regenerate")));
+    EXPECT_NE(reference, points_of(bayesaim(command + "--precision float")));
+}
+
+TEST(AmpCommand, RecordHasEveryIteration) {
+    const cli::Workplace place;
+    const auto file = place.file("record.csv");
+    const auto run = bayesaim("amp --alpha 0.1 --dim 30 --iterations 5 --tolerance 1e-30 --record " + file);
+    EXPECT_EQ(run.exit_code, 2);  // five iterations are not enough, and the status says so
+    EXPECT_NE(run.out.find("iteration limit"), std::string::npos);
+    const std::string text = cli::read(file);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6);
+    EXPECT_TRUE(text.starts_with("alpha,seed,iteration,true_error,predicted_error"));
+}
+
+TEST(AmpCommand, InterruptKeepsWhatIsFinished) {
+    const cli::Workplace place;
+    const std::string out = place.file("out");
+    const std::string command = std::string("timeout --signal=INT 3 ") + BAYESAIM_PROGRAM +
+                                " amp --alpha 0.1 --dim 40 --seeds 100000 --format json --output " + out +
+                                " 2>/dev/null";
+    const int status =
+        std::system((command + "; test $? = 124").c_str());  // timeout's word for "had to be stopped"
+    EXPECT_EQ(status, 0);
+    const auto json = nlohmann::json::parse(cli::read(out));
+    EXPECT_GE(json["points"][0]["seeds"].get<int>(), 1);
+}
+
+TEST(AmpCommand, RejectsNonsense) {
+    for (const char* arguments :
+         {"amp --alpha 0.1 --damping 1", "amp --alpha 0.1 --damping -0.5", "amp --alpha 0.1 --initial magic",
+          "amp --alpha 0.1 --token-storage disk", "amp --alpha 0.1 --precision half",
+          "amp --alpha 0.1 --dim 1", "amp --alpha 0.1 --iterations 0", "amp --alpha 0.1 --seeds 0",
+          "amp --alpha 0.1 --record /nowhere/record.csv"}) {
+        const auto run = bayesaim(arguments);
+        EXPECT_EQ(run.exit_code, 1) << arguments;
+        EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    }
+}
