@@ -47,7 +47,7 @@ void draw(const LineFigure& figure, const std::filesystem::path& output) {
             "set arrow from first {0},graph 0 to first {0},graph 1 nohead lw 1.5 dt 3 lc rgb \"{1}\"\n",
             marker.x, marker.colour);
         script +=
-            fmt::format("set label \"{}\" at first {},graph 0.35 rotate by 90 offset -0.8,0 tc rgb \"{}\"\n",
+            fmt::format("set label \"{}\" at first {},graph 0.35 rotate by 90 offset -1.4,0 tc rgb \"{}\"\n",
                         marker.label, marker.x, marker.colour);
     }
     render(script + "plot " + plots + "\n", output);
