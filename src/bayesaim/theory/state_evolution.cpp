@@ -40,7 +40,8 @@ Iterate iterate(const EstimationCurve& prior, const channels::Channel& channel, 
     return {next, conjugate, power.relative_error * slope / (conjugate * next)};
 }
 
-/// mmse(D)/D = c, decreasing in D from recovery_ratio() to 0: Newton in log D inside a bracket.
+/// mmse(D)/D = c, decreasing in D from recovery_ratio() to 0: inverse interpolation in log D inside a
+/// bracket.
 FixedPoint solve_exact_observations(const EstimationCurve& prior, double c,
                                     const StateEvolutionOptions& options) {
     const double limit = prior.recovery_ratio(), scale = prior.prior_error();
@@ -51,6 +52,9 @@ FixedPoint solve_exact_observations(const EstimationCurve& prior, double c,
     double low = std::log(smallest), high = std::log(scale / c);
     double x = std::clamp(std::log(scale) + std::log(1 / c - 1 / limit), low, high);
     auto accuracy = EstimationCurve::Accuracy::coarse;
+    struct {
+        double x = 0, excess = 0, log_slope = 0;
+    } previous;
     FixedPoint result;
     const auto finish = [&](double noise_variance, Termination status) {
         result.parameters = parameters_at(prior, c * noise_variance);
@@ -67,12 +71,22 @@ FixedPoint solve_exact_observations(const EstimationCurve& prior, double c,
             return finish(noise_variance * (limit - c) / (limit - ratio), Termination::converged);
         }
         const double log_slope = slope / ratio - 1;  // of the ratio, against log D; negative
-        double next = x - excess / log_slope;
-        // Newton squares the distance, so the step after this one would be below the tolerance.
-        const bool last = std::abs(next - x) <= std::sqrt(0.1 * options.tolerance);
-        if (last && accuracy == EstimationCurve::Accuracy::full)
+        double next = x - excess / log_slope, left = std::pow(next - x, 2);  // Newton squares the distance
+        if (previous.excess != excess && result.iterations > 1) {
+            // Inverse cubic interpolation of both points and slopes: the product of the distances is squared.
+            const double range = excess - previous.excess, part = -previous.excess / range, rest = 1 - part;
+            const double start = previous.x + part * range / previous.log_slope,
+                         end = x - rest * range / log_slope;
+            const double refined =
+                rest * rest * (2 * part * previous.x + start) + part * part * (2 * rest * x + end);
+            left = std::pow((refined - x) * (refined - previous.x), 2);
+            next = refined;
+        }
+        previous = {x, excess, log_slope};
+        if (left <= 0.1 * options.tolerance && accuracy == EstimationCurve::Accuracy::full) {
             return finish(std::exp(next), Termination::converged);
-        if (std::abs(next - x) < 1e-3) accuracy = EstimationCurve::Accuracy::full;
+        }
+        if (std::abs(next - x) < 1e-2) accuracy = EstimationCurve::Accuracy::full;
         if (!(next > low && next < high)) next = 0.5 * (low + high);
         x = next;
     }
