@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,6 +62,22 @@ inline Run bayesaim(const std::string& arguments) {
     const int status =
         std::system((std::string(BAYESAIM_PROGRAM) + " " + arguments + " >" + out + " 2>" + err).c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(out), read(err)};
+}
+
+/// A call that must fail, and a part of the one line that it must print.
+struct BadCall {
+    const char* arguments;
+    const char* complaint;
+    friend std::ostream& operator<<(std::ostream& out, const BadCall& call) { return out << call.arguments; }
+};
+
+/// Bad usage gives one line on standard error, nothing on standard output and exit code 1.
+inline void expect_bad_usage(const BadCall& call) {
+    const Run run = bayesaim(call.arguments);
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_EQ(run.out, "");
+    EXPECT_NE(run.err.find(call.complaint), std::string::npos) << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
 }
 
 }  // namespace cli

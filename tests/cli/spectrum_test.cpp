@@ -80,51 +80,43 @@ TEST(DenoiseCommand, SameSeedSameBitsForAnyNumberOfThreads) {
     EXPECT_NE(one.out, bayesaim("denoise --noise-variance 1 --dim 150 --seed 8 --seeds 2 --format json").out);
 }
 
-struct BadCall {
-    const char* arguments;
-    const char* complaint;  // part of the one line
-    friend std::ostream& operator<<(std::ostream& out, const BadCall& call) { return out << call.arguments; }
-};
+class BadUsage : public testing::TestWithParam<cli::BadCall> {};
 
-class BadUsage : public testing::TestWithParam<BadCall> {};
-
-TEST_P(BadUsage, GivesOneLineAndExitCodeOne) {
-    const auto run = bayesaim(GetParam().arguments);
-    EXPECT_EQ(run.exit_code, 1);
-    EXPECT_EQ(run.out, "");
-    EXPECT_NE(run.err.find(GetParam().complaint), std::string::npos) << run.err;
-    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-}
+TEST_P(BadUsage, GivesOneLineAndExitCodeOne) { cli::expect_bad_usage(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     Program, BadUsage,
     testing::Values(
-        BadCall{"", "subcommand"}, BadCall{"dance", "command must be one of theory, threshold, phase, amp, "},
-        BadCall{"spectrum", "--noise-variance is required"},
-        BadCall{"spectrum --noise-variance 0", "noise variance must be positive and finite, got 0"},
-        BadCall{"spectrum --noise-variance abc", "--noise-variance must be a number, got 'abc'"},
-        BadCall{"spectrum --noise-variance nan", "got nan"},
-        BadCall{"spectrum --noise-variance inf", "got inf"},
-        BadCall{"spectrum --noise-variance 1 --width 0", "width must be positive and finite, got 0"},
-        BadCall{"spectrum --noise-variance 1 --width -2", "got -2"},
-        BadCall{"spectrum --noise-variance 1 --prior cauchy",
-                "prior must be one of wishart, wigner, spectrum"},
-        BadCall{"spectrum --noise-variance 1 --format xml", "--format must be one of table, csv, json"},
-        BadCall{"spectrum --noise-variance 1 --points 1", "--points must be at least 2, got 1"},
-        BadCall{"spectrum --noise-variance 1 --points 2.5", "--points must be a whole number, got '2.5'"},
-        BadCall{"spectrum --noise-variance 1 --plot picture.jpg", "*.png, *.svg or *.pdf"},
-        BadCall{"spectrum --noise-variance 1 --plot /nowhere/picture.png", "could not write"},
-        BadCall{"spectrum --noise-variance 1 --output /nowhere/table", "could not write '/nowhere/table'"},
-        BadCall{"spectrum --noise-variance 1 --prior spectrum", "spectrum file must be given"},
-        BadCall{"spectrum --noise-variance 1 --prior spectrum --spectrum /nowhere",
-                "spectrum file must be readable"},
-        BadCall{"spectrum --noise-variance 1 --prior spectrum --spectrum /dev/null",
-                "spectrum file must be non-empty"},
-        BadCall{"denoise --noise-variance 1 --seed -1",
-                "--seed must be a non-negative whole number, got '-1'"},
-        BadCall{"denoise --noise-variance 1 --threads -1", "--threads must be at least 0, got -1"},
-        BadCall{"denoise --noise-variance 1 --dim 10 --width 0.01", "width * dimension must be at least 0.5"},
-        BadCall{"denoise --noise-variance 1 --surprise", "surprise"}));
+        cli::BadCall{"", "subcommand"},
+        cli::BadCall{"dance", "command must be one of theory, threshold, phase, amp, "},
+        cli::BadCall{"spectrum", "--noise-variance is required"},
+        cli::BadCall{"spectrum --noise-variance 0", "noise variance must be positive and finite, got 0"},
+        cli::BadCall{"spectrum --noise-variance abc", "--noise-variance must be a number, got 'abc'"},
+        cli::BadCall{"spectrum --noise-variance nan", "got nan"},
+        cli::BadCall{"spectrum --noise-variance inf", "got inf"},
+        cli::BadCall{"spectrum --noise-variance 1 --width 0", "width must be positive and finite, got 0"},
+        cli::BadCall{"spectrum --noise-variance 1 --width -2", "got -2"},
+        cli::BadCall{"spectrum --noise-variance 1 --prior cauchy",
+                     "prior must be one of wishart, wigner, spectrum"},
+        cli::BadCall{"spectrum --noise-variance 1 --format xml", "--format must be one of table, csv, json"},
+        cli::BadCall{"spectrum --noise-variance 1 --points 1", "--points must be at least 2, got 1"},
+        cli::BadCall{"spectrum --noise-variance 1 --points 2.5",
+                     "--points must be a whole number, got '2.5'"},
+        cli::BadCall{"spectrum --noise-variance 1 --plot picture.jpg", "*.png, *.svg or *.pdf"},
+        cli::BadCall{"spectrum --noise-variance 1 --plot /nowhere/picture.png", "could not write"},
+        cli::BadCall{"spectrum --noise-variance 1 --output /nowhere/table",
+                     "could not write '/nowhere/table'"},
+        cli::BadCall{"spectrum --noise-variance 1 --prior spectrum", "spectrum file must be given"},
+        cli::BadCall{"spectrum --noise-variance 1 --prior spectrum --spectrum /nowhere",
+                     "spectrum file must be readable"},
+        cli::BadCall{"spectrum --noise-variance 1 --prior spectrum --spectrum /dev/null",
+                     "spectrum file must be non-empty"},
+        cli::BadCall{"denoise --noise-variance 1 --seed -1",
+                     "--seed must be a non-negative whole number, got '-1'"},
+        cli::BadCall{"denoise --noise-variance 1 --threads -1", "--threads must be at least 0, got -1"},
+        cli::BadCall{"denoise --noise-variance 1 --dim 10 --width 0.01",
+                     "width * dimension must be at least 0.5"},
+        cli::BadCall{"denoise --noise-variance 1 --surprise", "surprise"}));
 
 TEST(BadSpectrumFile, WeightsThatDoNotSumToOneLeaveNoOutput) {
     const cli::Workplace place;

@@ -140,43 +140,31 @@ TEST(TheoryCommand, SaysWhenGnuplotIsMissing) {
     EXPECT_EQ(place.file_count(), 0U);
 }
 
-struct BadTheory {
-    const char* arguments;
-    const char* complaint;
-    friend std::ostream& operator<<(std::ostream& out, const BadTheory& call) {
-        return out << call.arguments;
-    }
-};
+class BadTheoryUsage : public testing::TestWithParam<cli::BadCall> {};
 
-class BadTheoryUsage : public testing::TestWithParam<BadTheory> {};
-
-TEST_P(BadTheoryUsage, GivesOneLineAndExitCodeOne) {
-    const auto run = bayesaim(GetParam().arguments);
-    EXPECT_EQ(run.exit_code, 1);
-    EXPECT_EQ(run.out, "");
-    EXPECT_NE(run.err.find(GetParam().complaint), std::string::npos) << run.err;
-    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-}
+TEST_P(BadTheoryUsage, GivesOneLineAndExitCodeOne) { cli::expect_bad_usage(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     Program, BadTheoryUsage,
     testing::Values(
-        BadTheory{"theory", "--alpha is required"},
-        BadTheory{"theory --alpha 0", "--alpha must be made of positive finite numbers, got '0'"},
-        BadTheory{"theory --alpha=-0.1", "got '-0.1'"},
-        BadTheory{"theory --alpha 0.2:0.1:5", "--alpha must be increasing, got '0.2:0.1:5'"},
-        BadTheory{"theory --alpha ''", "--alpha must be"},
-        BadTheory{"theory --alpha 1:2:0", "of 1 to 10000000 points"},
-        BadTheory{"theory --alpha 0.1 --tokens 1", "softmax channel: tokens must be at least 2, got 1"},
-        BadTheory{"theory --alpha 0.1 --tokens 1 --channel hardmax",
-                  "hardmax channel: tokens must be at least 2"},
-        BadTheory{"theory --alpha 0.1 --tokens 7 --channel hardmax", "at most 6, got 7"},
-        BadTheory{"theory --alpha 0.1 --beta 0", "softmax channel: beta must be positive and finite, got 0"},
-        BadTheory{"theory --alpha 0.1 --beta inf", "got inf"},
-        BadTheory{"theory --alpha 0.1 --channel linear --label-noise=-1", "label noise must be non-negative"},
-        BadTheory{"theory --alpha 0.1 --channel relu",
-                  "channel must be one of linear, softmax, hardmax, hardmax-as-printed, got 'relu'"},
-        BadTheory{"theory --alpha 0.5x --channel hardmax", "no strong-recovery threshold"},
-        BadTheory{"theory --alpha 0.1 --limit zero", "--limit must be one of none, small-width"},
-        BadTheory{"phase --alpha 0.1 --widths 0", "--widths must be made of positive finite numbers"},
-        BadTheory{"threshold --width 0", "width must be positive and finite, got 0"}));
+        cli::BadCall{"theory", "--alpha is required"},
+        cli::BadCall{"theory --alpha 0", "--alpha must be made of positive finite numbers, got '0'"},
+        cli::BadCall{"theory --alpha=-0.1", "got '-0.1'"},
+        cli::BadCall{"theory --alpha 0.2:0.1:5", "--alpha must be increasing, got '0.2:0.1:5'"},
+        cli::BadCall{"theory --alpha ''", "--alpha must be"},
+        cli::BadCall{"theory --alpha 1:2:0", "of 1 to 10000000 points"},
+        cli::BadCall{"theory --alpha 0.1 --tokens 1", "softmax channel: tokens must be at least 2, got 1"},
+        cli::BadCall{"theory --alpha 0.1 --tokens 1 --channel hardmax",
+                     "hardmax channel: tokens must be at least 2"},
+        cli::BadCall{"theory --alpha 0.1 --tokens 7 --channel hardmax", "at most 6, got 7"},
+        cli::BadCall{"theory --alpha 0.1 --beta 0",
+                     "softmax channel: beta must be positive and finite, got 0"},
+        cli::BadCall{"theory --alpha 0.1 --beta inf", "got inf"},
+        cli::BadCall{"theory --alpha 0.1 --channel linear --label-noise=-1",
+                     "label noise must be non-negative"},
+        cli::BadCall{"theory --alpha 0.1 --channel relu",
+                     "channel must be one of linear, softmax, hardmax, hardmax-as-printed, got 'relu'"},
+        cli::BadCall{"theory --alpha 0.5x --channel hardmax", "no strong-recovery threshold"},
+        cli::BadCall{"theory --alpha 0.1 --limit zero", "--limit must be one of none, small-width"},
+        cli::BadCall{"phase --alpha 0.1 --widths 0", "--widths must be made of positive finite numbers"},
+        cli::BadCall{"threshold --width 0", "width must be positive and finite, got 0"}));

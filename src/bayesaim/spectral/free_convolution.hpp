@@ -96,7 +96,7 @@ class FreeConvolution {
     std::array<double, 2> convergence_probes(const Node& node) const;
     bool add_trapezoid_rule(const Bulk& bulk);
     std::vector<Node> twice_as_many(const Interval& u, const std::vector<Node>& nodes) const;
-    bool add_graded_rule(const Bulk& bulk);
+    bool add_graded_rule(const Bulk& bulk, double longest_panel);
     void add_adaptive_rule(const Bulk& bulk);
     void add_panels(const Interval& u, double theta_low, double theta_high, int depth);
     Complex solve_inside(const Bulk& bulk, double lambda) const;

@@ -162,10 +162,9 @@ std::vector<FreeConvolution::Node> FreeConvolution::twice_as_many(const Interval
 /// Gauss-Kronrod panels in s, theta = theta0 + distance sinh(s) around each singularity: all scales from the
 /// smallest on are resolved alike, because s has no singularity nearer than i pi/2. False, without nodes, if
 /// not converged.
-bool FreeConvolution::add_graded_rule(const Bulk& bulk) {
+bool FreeConvolution::add_graded_rule(const Bulk& bulk, double longest_panel) {
     using Kronrod = boost::math::quadrature::gauss_kronrod<double, 31>;  // abscissas 0, +-x1, +-x2, ...
     using Gauss = boost::math::quadrature::gauss<double, 15>;            // every other one of them
-    const double longest_panel = accuracy_ < 1e-10 ? 2.4 : 4;
     constexpr int size = 31, middle_index = size / 2;
     std::vector<Node> nodes;
     std::vector<double> gauss_part;  // Gauss weight over Kronrod weight, 0 where Gauss has no node
