@@ -3,14 +3,13 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/interrupt.hpp"
 #include "bayesaim/options.hpp"
+#include "bayesaim/progress.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
 namespace bayesaim::program {
@@ -23,7 +22,7 @@ struct Arguments {
     RunArguments run;
     std::string alpha, storage = "memory", precision = "double", initial = "mean", record;
     int dim = 100, seeds = 1;
-    estimators::AmpOptions amp;
+    AmpArguments amp;
 };
 
 /// One run: a seed at one alpha.
@@ -35,7 +34,7 @@ struct Run {
 };
 
 Run run_once(const Arguments& arguments, const priors::Prior& prior, const channels::Channel& channel,
-             double alpha, std::uint64_t seed, ThreadPool& pool) {
+             double alpha, std::uint64_t seed, Progress& progress, ThreadPool& pool) {
     data::SyntheticOptions synthetic;
     synthetic.dim = arguments.dim;
     synthetic.alpha = alpha;
@@ -46,7 +45,7 @@ Run run_once(const Arguments& arguments, const priors::Prior& prior, const chann
                                                           : data::Precision::float_precision;
     const data::Synthetic problem = data::make_synthetic(prior, channel, synthetic, pool);
 
-    estimators::AmpOptions options = arguments.amp;
+    estimators::AmpOptions options = arguments.amp.options;
     if (arguments.initial == "prior") {  // as the paper starts
         options.initial_estimate = prior.sample(arguments.dim, seed, 1, pool);
         options.initial_error = 2 * prior.law().variance();
@@ -58,14 +57,12 @@ Run run_once(const Arguments& arguments, const priors::Prior& prior, const chann
         return data::estimation_error(estimate, problem.weights);
     };
     options.progress = [&](const estimators::AmpIteration& now) {
-        if (!arguments.output.quiet && isatty(STDERR_FILENO) != 0) {
-            fmt::print(stderr, "\r\033[Kalpha {:g}  seed {}  iteration {}  error {:.6f}", alpha, seed,
-                       now.iteration, *now.true_error);
-        }
+        progress.update(static_cast<double>(now.iteration) / options.max_iterations,
+                        fmt::format("alpha {:g}, seed {}, iteration {}, error {:.6f}", alpha, seed,
+                                    now.iteration, *now.true_error));
         return !interrupted();
     };
     const estimators::AmpResult result = run_amp(problem.data, prior.law(), channel, options, pool);
-    if (!arguments.output.quiet && isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
 
     Run run;
     run.error = data::estimation_error(result.estimate, problem.weights);
@@ -127,19 +124,19 @@ int run(const Arguments& arguments) {
     report.configuration["token_storage"] = arguments.storage;
     report.configuration["precision"] = arguments.precision;
     report.configuration["initial"] = arguments.initial;
-    report.configuration["damping"] = arguments.amp.damping;
-    report.configuration["adaptive_damping"] = arguments.amp.adaptive_damping;
-    report.configuration["max_iterations"] = arguments.amp.max_iterations;
-    report.configuration["tolerance"] = arguments.amp.tolerance;
+    arguments.amp.describe(report.configuration);
 
     theory::StateEvolutionOptions theory_options;
     theory_options.integration.pool = &pool;
+    const std::vector<double> alphas = grid.values(strong_recovery(curve, *channel));
+    Progress progress(arguments.output.quiet, alphas.size() * static_cast<std::size_t>(arguments.seeds));
     bool good = true;
-    for (const double alpha : grid.values(strong_recovery(curve, *channel))) {
+    for (const double alpha : alphas) {
         std::vector<Run> runs;
         for (int i = 0; i < arguments.seeds && !interrupted(); ++i) {
             const std::uint64_t seed = arguments.run.seed + static_cast<std::uint64_t>(i);
-            Run run = run_once(arguments, *prior, *channel, alpha, seed, pool);
+            Run run = run_once(arguments, *prior, *channel, alpha, seed, progress, pool);
+            progress.finish_item();
             if (run.status == Termination::stopped) break;  // half a run is not a result
             for (const auto& now : run.record) {
                 iterations.points.push_back({{"alpha", alpha},
@@ -160,6 +157,7 @@ int run(const Arguments& arguments) {
             solve_state_evolution(curve, *channel, alpha, theory::Start::uninformed, theory_options);
         report.points.push_back(summarise(arguments, alpha, runs, theory.error()));
     }
+    progress.clear();
     if (!arguments.record.empty() && !iterations.points.empty())
         write_whole(arguments.record, format_csv(iterations));
     arguments.output.publish(report);
@@ -184,12 +182,7 @@ Action add_amp(CLI::App& app) {
     arguments->prior.add_to(*command);
     add_count(*command, "--dim", arguments->dim, 2, "dimension d");
     add_count(*command, "--seeds", arguments->seeds, 1, "how many independent problems");
-    add_number(*command, "--damping", arguments->amp.damping, "weight of the previous omega and V, 0 to 1");
-    command->add_flag("--adaptive-damping", arguments->amp.adaptive_damping,
-                      "more damping while the change grows");
-    add_count(*command, "--iterations", arguments->amp.max_iterations, 1, "most iterations");
-    add_number(*command, "--tolerance", arguments->amp.tolerance,
-               "stop at this change relative to the predicted error");
+    arguments->amp.add_to(*command);
     command
         ->add_option("--initial", arguments->initial,
                      "mean (kappa1 I), prior (a draw, as the paper), informed (the truth)")

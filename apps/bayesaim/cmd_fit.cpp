@@ -9,9 +9,9 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/attention.hpp"
 #include "bayesaim/data/dataset_file.hpp"
-#include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/interrupt.hpp"
 #include "bayesaim/options.hpp"
+#include "bayesaim/progress.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -22,7 +22,7 @@ struct Arguments {
     OutputArguments output;
     std::string file;
     int threads = 0;
-    estimators::AmpOptions amp;
+    AmpArguments amp;
     const CLI::App* command = nullptr;
 
     bool given(const char* option) const { return command->count(option) > 0; }
@@ -78,19 +78,16 @@ double training_fit(const Arguments& arguments, const data::Dataset& data, const
 estimators::AmpResult estimate_weights(const Arguments& arguments, const data::DatasetContents& contents,
                                        const priors::Prior& prior, const channels::Channel& channel,
                                        ThreadPool& pool) {
-    const bool animate = !arguments.output.quiet && isatty(STDERR_FILENO) != 0;
-    estimators::AmpOptions options = arguments.amp;
+    Progress progress(arguments.output.quiet, 1);
+    estimators::AmpOptions options = arguments.amp.options;
     options.progress = [&](const estimators::AmpIteration& now) {
-        if (animate) {
-            fmt::print(stderr, "\r\033[Kiteration {}  predicted error {:.6f}", now.iteration,
-                       now.predicted_error);
-        }
+        progress.update(
+            static_cast<double>(now.iteration) / options.max_iterations,
+            fmt::format("iteration {}, predicted error {:.6f}", now.iteration, now.predicted_error));
         return !interrupted();
     };
     catch_interrupts();
-    estimators::AmpResult result = run_amp(contents.data, prior.law(), channel, options, pool);
-    if (animate) fmt::print(stderr, "\r\033[K");
-    return result;
+    return run_amp(contents.data, prior.law(), channel, options, pool);
 }
 
 int run(Arguments arguments) {
@@ -115,10 +112,7 @@ int run(Arguments arguments) {
     report.configuration = describe(arguments.prior, *prior);
     describe(*channel, report.configuration);
     report.configuration["file"] = arguments.file;
-    report.configuration["damping"] = arguments.amp.damping;
-    report.configuration["adaptive_damping"] = arguments.amp.adaptive_damping;
-    report.configuration["max_iterations"] = arguments.amp.max_iterations;
-    report.configuration["tolerance"] = arguments.amp.tolerance;
+    arguments.amp.describe(report.configuration);
     const auto& weights = contents.weights;
     report.points.push_back(
         {{"alpha", contents.data.alpha()},
@@ -151,12 +145,7 @@ Action add_fit(CLI::App& app) {
     arguments->channel.add_to(*command);
     arguments->prior.add_to(*command);
     command->get_option("--tokens")->default_str("as in FILE");
-    add_number(*command, "--damping", arguments->amp.damping, "weight of the previous omega and V, 0 to 1");
-    command->add_flag("--adaptive-damping", arguments->amp.adaptive_damping,
-                      "more damping while the change grows");
-    add_count(*command, "--iterations", arguments->amp.max_iterations, 1, "most iterations");
-    add_number(*command, "--tolerance", arguments->amp.tolerance,
-               "stop at this change relative to the predicted error");
+    arguments->amp.add_to(*command);
     add_count(*command, "--threads", arguments->threads, 0,
               "threads; results do not depend on it (0: one per core)");
     arguments->output.add_to(*command);

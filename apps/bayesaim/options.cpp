@@ -134,6 +134,20 @@ void IntegrationArguments::describe(const channels::Channel& channel, const RunA
     configuration["seed"] = run.seed;
 }
 
+void AmpArguments::add_to(CLI::App& app) {
+    add_number(app, "--damping", options.damping, "weight of the previous omega and V, 0 to 1");
+    app.add_flag("--adaptive-damping", options.adaptive_damping, "more damping while the change grows");
+    add_count(app, "--iterations", options.max_iterations, 1, "most iterations");
+    add_number(app, "--tolerance", options.tolerance, "stop at this change relative to the predicted error");
+}
+
+void AmpArguments::describe(Json& configuration) const {
+    configuration["damping"] = options.damping;
+    configuration["adaptive_damping"] = options.adaptive_damping;
+    configuration["max_iterations"] = options.max_iterations;
+    configuration["tolerance"] = options.tolerance;
+}
+
 namespace {
 
 /// Counts as whole numbers.

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bayesaim/channels/table.hpp"
+#include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/priors/table.hpp"
 #include "bayesaim/report.hpp"
 #include "bayesaim/theory/state_evolution.hpp"
@@ -60,6 +61,14 @@ struct IntegrationArguments {
     void add_to(CLI::App& app);
     theory::StateEvolutionOptions options(const RunArguments& run, ThreadPool* pool) const;
     void describe(const channels::Channel& channel, const RunArguments& run, Json& configuration) const;
+};
+
+/// --damping, --adaptive-damping, --iterations, --tolerance of AMP
+struct AmpArguments {
+    estimators::AmpOptions options;
+
+    void add_to(CLI::App& app);
+    void describe(Json& configuration) const;
 };
 
 /// The name and the parameters, as they go with every result.
