@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
-#include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/interrupt.hpp"
 #include "bayesaim/options.hpp"
@@ -21,13 +22,13 @@ struct Arguments {
     OutputArguments output;
     RunArguments run;
     std::string alpha, storage = "memory", precision = "double", initial = "mean", record;
-    int dim = 100, seeds = 1;
+    int dim = 100, seeds = 1, test_samples = 0;
     AmpArguments amp;
 };
 
 /// One run: a seed at one alpha.
 struct Run {
-    double error = 0, seconds = 0;
+    double error = 0, generalization = 0, plugin_generalization = 0, seconds = 0;
     int iterations = 0;
     Termination status = Termination::stopped;
     std::vector<estimators::AmpIteration> record;
@@ -70,35 +71,69 @@ Run run_once(const Arguments& arguments, const priors::Prior& prior, const chann
     for (const auto& iteration : result.record) run.seconds += iteration.seconds;
     run.status = result.status;
     run.record = result.record;
+    if (arguments.test_samples > 0 && run.status != Termination::stopped) {
+        const data::TestSet test =
+            data::make_test_set(problem.weights, channel, arguments.test_samples, seed, pool);
+        const estimators::Prediction prediction =
+            estimators::predict(*test.tokens, result.estimate, result.predicted_error, channel, pool);
+        run.generalization = estimators::mean_squared_distance(prediction.bayes_optimal, test.targets);
+        run.plugin_generalization = estimators::mean_squared_distance(prediction.plug_in, test.targets);
+    }
     return run;
 }
 
+/// Mean over the runs, and its standard error where there are several.
+struct Mean {
+    double value = 0;
+    std::optional<double> standard_error;
+
+    Mean(const std::vector<Run>& runs, double Run::*member) {
+        const double count = static_cast<double>(runs.size());
+        for (const Run& run : runs) value += run.*member / count;
+        double squares = 0;
+        for (const Run& run : runs) squares += (run.*member - value) * (run.*member - value);
+        if (runs.size() > 1) standard_error = std::sqrt(squares / (count - 1) / count);
+    }
+    Json standard_error_json() const { return standard_error ? Json(*standard_error) : Json(nullptr); }
+    Json z_score(double expected) const {
+        return standard_error.value_or(0) > 0 ? Json((value - expected) / *standard_error) : Json(nullptr);
+    }
+};
+
 /// Mean over seeds beside theory; z counts standard errors. The first status that is not a success stands for
 /// all.
-Json summarise(const Arguments& arguments, double alpha, const std::vector<Run>& runs, double theory_error) {
+Json summarise(const Arguments& arguments, double alpha, const std::vector<Run>& runs,
+               const theory::FixedPoint& theory, const channels::GeneralizationError& generalization) {
     const double count = static_cast<double>(runs.size());
-    double mean = 0, squares = 0, iterations = 0, seconds = 0;
+    double iterations = 0, seconds = 0;
     Termination status = runs.front().status;
     for (const Run& run : runs) {
-        mean += run.error / count;
         iterations += run.iterations / count;
         seconds += run.seconds / std::max(1, run.iterations) / count;
         if (succeeded(status) && !succeeded(run.status)) status = run.status;
     }
-    for (const Run& run : runs) squares += (run.error - mean) * (run.error - mean);
-    const bool several = runs.size() > 1;
-    const double standard_error = several ? std::sqrt(squares / (count - 1) / count) : 0;
-    return {{"alpha", alpha},
-            {"dim", arguments.dim},
-            {"seeds", runs.size()},
-            {"mean_error", mean},
-            {"standard_error", several ? Json(standard_error) : Json(nullptr)},
-            {"theory_error", theory_error},
-            {"z_score",
-             several && standard_error > 0 ? Json((mean - theory_error) / standard_error) : Json(nullptr)},
-            {"iterations", iterations},
-            {"seconds_per_iteration", seconds},
-            {"status", to_string(status)}};
+    const Mean error(runs, &Run::error);
+    const double theory_error = theory.error();
+    Json point = {{"alpha", alpha},
+                  {"dim", arguments.dim},
+                  {"seeds", runs.size()},
+                  {"mean_error", error.value},
+                  {"standard_error", error.standard_error_json()},
+                  {"theory_error", theory_error},
+                  {"z_score", error.z_score(theory_error)}};
+    if (arguments.test_samples > 0) {
+        const Mean measured(runs, &Run::generalization), plug_in(runs, &Run::plugin_generalization);
+        point["generalization_error"] = measured.value;
+        point["generalization_standard_error"] = measured.standard_error_json();
+        point["theory_generalization_error"] = generalization.bayes_optimal;
+        point["plugin_generalization_error"] = plug_in.value;
+        point["plugin_generalization_standard_error"] = plug_in.standard_error_json();
+        point["theory_plugin_generalization_error"] = generalization.plug_in;
+    }
+    point["iterations"] = iterations;
+    point["seconds_per_iteration"] = seconds;
+    point["status"] = to_string(status);
+    return point;
 }
 
 int run(const Arguments& arguments) {
@@ -124,6 +159,7 @@ int run(const Arguments& arguments) {
     report.configuration["token_storage"] = arguments.storage;
     report.configuration["precision"] = arguments.precision;
     report.configuration["initial"] = arguments.initial;
+    report.configuration["test_samples"] = arguments.test_samples;
     arguments.amp.describe(report.configuration);
 
     theory::StateEvolutionOptions theory_options;
@@ -155,7 +191,9 @@ int run(const Arguments& arguments) {
         if (runs.empty()) break;
         const auto theory =
             solve_state_evolution(curve, *channel, alpha, theory::Start::uninformed, theory_options);
-        report.points.push_back(summarise(arguments, alpha, runs, theory.error()));
+        report.points.push_back(summarise(arguments, alpha, runs, theory,
+                                          arguments.test_samples > 0 ? generalization_error(theory, *channel)
+                                                                     : channels::GeneralizationError{}));
     }
     progress.clear();
     if (!arguments.record.empty() && !iterations.points.empty())
@@ -182,6 +220,8 @@ Action add_amp(CLI::App& app) {
     arguments->prior.add_to(*command);
     add_count(*command, "--dim", arguments->dim, 2, "dimension d");
     add_count(*command, "--seeds", arguments->seeds, 1, "how many independent problems");
+    add_count(*command, "--test-samples", arguments->test_samples, 0,
+              "new samples on which predictions are measured; adds generalisation errors to the result");
     arguments->amp.add_to(*command);
     command
         ->add_option("--initial", arguments->initial,

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <filesystem>
-#include <stdexcept>
-
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/attention.hpp"
 #include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/interrupt.hpp"
 #include "bayesaim/options.hpp"
 #include "bayesaim/progress.hpp"
@@ -27,19 +23,6 @@ struct Arguments {
 
     bool given(const char* option) const { return command->count(option) > 0; }
 };
-
-/// Before hours of work: whether there is a place for their result.
-void check_output_file(const Arguments& arguments) {
-    namespace fs = std::filesystem;
-    const std::string& output = arguments.output.output;
-    std::error_code error;
-    if (fs::equivalent(arguments.file, output, error)) {
-        throw_invalid("--output", "another file than the dataset", fmt::format("'{}'", output));
-    }
-    const fs::path folder = fs::absolute(output).parent_path();
-    if (access(folder.c_str(), W_OK) != 0)
-        throw std::runtime_error(fmt::format("could not write '{}'", output));
-}
 
 /// What the command line leaves open is as the file says; what neither says keeps its default.
 void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
@@ -61,20 +44,6 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
     arguments.channel.options.tokens = static_cast<int>(header.tokens);
 }
 
-/// Mean over the samples of ||y - g(htilde of the estimate)||^2, in probabilities for softmax.
-double training_fit(const Arguments& arguments, const data::Dataset& data, const linalg::Matrix& estimate,
-                    ThreadPool& pool) {
-    channels::ChannelOptions noiseless = arguments.channel.options;
-    noiseless.label_noise = 0;
-    const auto channel = channels::make_channel(arguments.channel.channel, noiseless);
-    const channels::Rows index = data::all_attention_indices(*data.tokens, estimate, pool);
-    channels::Rows plug_in(data.outputs.rows(), data.outputs.cols());
-    channel->draw(index, 0, 0, plug_in);
-    const double samples = static_cast<double>(plug_in.rows());
-    if (channel->name() != "softmax") return (plug_in - data.outputs).squaredNorm() / samples;
-    return (plug_in.array().exp() - data.outputs.array().exp()).matrix().squaredNorm() / samples;
-}
-
 estimators::AmpResult estimate_weights(const Arguments& arguments, const data::DatasetContents& contents,
                                        const priors::Prior& prior, const channels::Channel& channel,
                                        ThreadPool& pool) {
@@ -92,7 +61,7 @@ estimators::AmpResult estimate_weights(const Arguments& arguments, const data::D
 
 int run(Arguments arguments) {
     const data::DatasetHeader header = data::read_dataset_header(arguments.file);
-    check_output_file(arguments);
+    check_output_file(arguments.output.output, {arguments.file});
     complete_from(header, arguments);
     const auto prior = arguments.prior.make();
     const auto channel = arguments.channel.make();
@@ -114,6 +83,8 @@ int run(Arguments arguments) {
     report.configuration["file"] = arguments.file;
     arguments.amp.describe(report.configuration);
     const auto& weights = contents.weights;
+    const auto fitted = estimators::predict(*contents.data.tokens, result.estimate, 0, *channel, pool);
+    const channels::Rows outputs = channels::output_values(*channel, contents.data.outputs);
     report.points.push_back(
         {{"alpha", contents.data.alpha()},
          {"dim", header.dim},
@@ -121,7 +92,7 @@ int run(Arguments arguments) {
          {"predicted_error", result.predicted_error},
          {"measured_error",
           weights ? Json(data::estimation_error(result.estimate, *weights)) : Json(nullptr)},
-         {"training_fit", training_fit(arguments, contents.data, result.estimate, pool)},
+         {"training_fit", estimators::mean_squared_distance(fitted.plug_in, outputs)},
          {"iterations", result.record.size()},
          {"status", status}});
     publish(report, arguments.output.format, "");
@@ -146,8 +117,7 @@ Action add_fit(CLI::App& app) {
     arguments->prior.add_to(*command);
     command->get_option("--tokens")->default_str("as in FILE");
     arguments->amp.add_to(*command);
-    add_count(*command, "--threads", arguments->threads, 0,
-              "threads; results do not depend on it (0: one per core)");
+    add_threads(*command, arguments->threads);
     arguments->output.add_to(*command);
     command->get_option("--output")
         ->required()

@@ -4,7 +4,9 @@
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/interrupt.hpp"
 #include "bayesaim/options.hpp"
+#include "bayesaim/progress.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -17,28 +19,37 @@ struct Arguments {
     std::string precision = "double";
     double alpha = 0;
     int dim = 100;
-    bool no_weights = false;
+    bool no_weights = false, test = false;
 };
 
 int run(const Arguments& arguments) {
     check_one_of("--precision", arguments.precision, {"double", "float"});
     check_positive("--alpha", arguments.alpha);
+    check_output_file(arguments.output.output, {});
     const auto prior = arguments.prior.make();
     const auto channel = arguments.channel.make();
+    catch_interrupts();
     ThreadPool pool(arguments.run.thread_count());
 
     data::SyntheticOptions options;
     options.dim = arguments.dim;
     options.alpha = arguments.alpha;
     options.seed = arguments.run.seed;
+    options.test = arguments.test;
     options.storage = data::TokenStorage::regenerate;
     options.precision = arguments.precision == "double" ? data::Precision::double_precision
                                                         : data::Precision::float_precision;
     const data::Synthetic problem = data::make_synthetic(*prior, *channel, options, pool);
     data::Attributes attributes = data::describe(*prior, *channel);
     attributes["seed"] = arguments.run.seed;
+    Progress progress(arguments.output.quiet, 1);
     data::write_dataset(arguments.output.output, problem.data, *channel,
-                        arguments.no_weights ? nullptr : &problem.weights, attributes, options.precision);
+                        arguments.no_weights ? nullptr : &problem.weights, attributes, options.precision,
+                        [&](double fraction) {
+                            if (interrupted()) throw Interrupted();
+                            progress.update(fraction, "tokens written");
+                        });
+    progress.clear();
 
     Report report{"generate"};
     report.configuration = describe(arguments.prior, *prior);
@@ -47,6 +58,7 @@ int run(const Arguments& arguments) {
     report.configuration["dim"] = arguments.dim;
     report.configuration["seed"] = arguments.run.seed;
     report.configuration["precision"] = arguments.precision;
+    report.configuration["test"] = arguments.test;
     report.configuration["weights"] = !arguments.no_weights;
     report.points.push_back({{"alpha", problem.data.alpha()},
                              {"samples", problem.data.tokens->samples()},
@@ -68,6 +80,8 @@ Action add_generate(CLI::App& app) {
     arguments->prior.add_to(*command);
     command->add_option("--precision", arguments->precision, "of the tokens: double or float")
         ->capture_default_str();
+    command->add_flag("--test", arguments->test,
+                      "other samples of the same weights: a test set for the data of the same --seed");
     command->add_flag("--no-weights", arguments->no_weights, "leave the weights S out of the file");
     arguments->run.add_to(*command);
     arguments->output.add_to(*command);

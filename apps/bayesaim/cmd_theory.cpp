@@ -33,10 +33,8 @@ Json solve_point(const EstimationCurve& prior, const channels::Channel& channel,
                  const theory::StateEvolutionOptions& options) {
     const theory::BayesOptimal solution = solve_bayes_optimal(prior, channel, alpha, options);
     const theory::FixedPoint& point = solution.optimal();
-    const bool recovered = point.status == Termination::exact_recovery;
     const channels::GeneralizationError generalization =
-        recovered ? channels::GeneralizationError{}
-                  : channel.generalization(point.parameters, options.integration);
+        generalization_error(point, channel, options.integration);
     return {{"alpha", alpha},
             {"estimation_error", point.error()},
             {"standard_error", point.relative_error * point.error()},

@@ -18,5 +18,6 @@ Action add_phase(CLI::App& app);
 Action add_amp(CLI::App& app);
 Action add_generate(CLI::App& app);
 Action add_fit(CLI::App& app);
+Action add_predict(CLI::App& app);
 
 }  // namespace bayesaim::program

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <exception>
 
 namespace bayesaim::program {
 
@@ -9,5 +10,10 @@ inline constexpr int interrupted_exit_code = 130;
 /// program.
 void catch_interrupts();
 bool interrupted();
+
+/// Ends a command of which nothing can be kept, with exit code 130.
+struct Interrupted : std::exception {
+    const char* what() const noexcept override { return "interrupted; nothing was written"; }
+};
 
 }  // namespace bayesaim::program

@@ -13,6 +13,7 @@
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/version.hpp"
+#include "bayesaim/interrupt.hpp"
 #include "bayesaim/linalg/blas.hpp"
 
 namespace {
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
     try {
         std::vector<std::pair<CLI::App*, Action>> commands;
         for (const auto add : {add_theory, add_threshold, add_phase, add_amp, add_spectrum, add_denoise,
-                               add_generate, add_fit}) {
+                               add_generate, add_fit, add_predict}) {
             Action action = add(app);
             commands.emplace_back(app.get_subcommands({}).back(), std::move(action));
         }
@@ -62,6 +63,9 @@ int main(int argc, char** argv) {
         return app.exit(request);
     } catch (const CLI::ParseError& error) {
         return fail(fmt::format("{} (see bayesaim --help)", error.what()).c_str());
+    } catch (const Interrupted& interruption) {
+        fail(interruption.what());
+        return interrupted_exit_code;
     } catch (const std::bad_alloc&) {
         return fail("not enough memory for problems of this size");
     } catch (const std::exception& error) {

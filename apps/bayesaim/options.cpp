@@ -52,6 +52,16 @@ CLI::Option* add_count(CLI::App& app, const std::string& name, int& value, int l
     });
 }
 
+CLI::Option* add_threads(CLI::App& app, int& threads) {
+    return add_checked<int>(app, "--threads", threads,
+                            "threads; results do not depend on it (0: one per core)",
+                            [](const std::string& text) {
+                                const int count = parse_whole<int>("--threads", "a whole number", text);
+                                check_between("--threads", count, 0, 1024);
+                                return count;
+                            });
+}
+
 void PriorArguments::add_to(CLI::App& app) {
     std::string known;
     for (const priors::PriorEntry& entry : priors::prior_table()) {
@@ -106,13 +116,10 @@ void RunArguments::add_to(CLI::App& app) {
         app, "--seed", seed, "seed of all random numbers", [](const std::string& text) {
             return parse_whole<std::uint64_t>("--seed", "a non-negative whole number", text);
         });
-    add_count(app, "--threads", threads, 0, "threads; results do not depend on it (0: one per core)");
+    add_threads(app, threads);
 }
 
-std::size_t RunArguments::thread_count() const {
-    check_between("--threads", threads, 0, 1024);
-    return static_cast<std::size_t>(threads);
-}
+std::size_t RunArguments::thread_count() const { return static_cast<std::size_t>(threads); }
 
 void IntegrationArguments::add_to(CLI::App& app) {
     add_count(app, "--integration-points", integration.points, 16,

@@ -78,6 +78,7 @@ void describe(const channels::Channel& channel, Json& configuration);
 /// Options whose errors say which option, what it got and what it takes.
 CLI::Option* add_number(CLI::App& app, const std::string& name, double& value,
                         const std::string& description);
+CLI::Option* add_threads(CLI::App& app, int& threads);  ///< --threads, 0: one per core
 CLI::Option* add_count(CLI::App& app, const std::string& name, int& value, int lowest,
                        const std::string& description);
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/version.hpp"
 
 namespace bayesaim::program {
@@ -98,6 +99,18 @@ void check_writable(const std::string& file) {
     std::error_code ignored;
     std::filesystem::remove(partial, ignored);
     if (!writable) throw std::runtime_error(fmt::format("could not write '{}'", file));
+}
+
+void check_output_file(const std::string& output, const std::vector<std::string>& inputs) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    for (const std::string& input : inputs) {
+        if (fs::equivalent(input, output, ignored))
+            throw_invalid("--output", "another file than the one that is read", fmt::format("'{}'", output));
+    }
+    const fs::path folder = fs::absolute(output).parent_path();
+    if (access(folder.c_str(), W_OK) != 0)
+        throw std::runtime_error(fmt::format("could not write '{}'", output));
 }
 
 void write_whole(const std::string& file, const std::string& text) {

@@ -30,6 +30,10 @@ void publish(const Report& report, const std::string& format, const std::string&
 /// Throws unless a file of this name can be written.
 void check_writable(const std::string& file);
 
+/// Before hours of work: throws unless there is a place for their result, and it is none of the files that
+/// are read.
+void check_output_file(const std::string& output, const std::vector<std::string>& inputs);
+
 /// Writes a text file by way of a temporary neighbour, so that readers see all of it or the old one.
 void write_whole(const std::string& file, const std::string& text);
 

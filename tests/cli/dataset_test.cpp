@@ -7,56 +7,18 @@
 #include <numeric>
 
 #include <gtest/gtest.h>
-#include <hdf5.h>
 
+#include "hdf5_arrays.hpp"
 #include "program.hpp"
 
 namespace {
 
+using cli::Array;
+using cli::Arrays;
 using cli::bayesaim;
-
-/// An array as it goes into a file, whether or not it makes sense there.
-struct Array {
-    std::vector<hsize_t> shape;
-    std::vector<double> values;
-};
-using Arrays = std::map<std::string, Array>;
-using Texts = std::map<std::string, std::string>;
-
-void write_file(const std::string& file, const Arrays& arrays, const Texts& attributes = {}) {
-    const hid_t out = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    for (const auto& [name, array] : arrays) {
-        const hid_t space =
-            H5Screate_simple(static_cast<int>(array.shape.size()), array.shape.data(), nullptr);
-        const hid_t data =
-            H5Dcreate2(out, name.c_str(), H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-        H5Dwrite(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values.data());
-        H5Dclose(data);
-        H5Sclose(space);
-    }
-    for (const auto& [name, text] : attributes) {  // of fixed length, which we read but do not write
-        const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
-        H5Tset_size(type, text.size());
-        const hid_t attribute = H5Acreate2(out, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT);
-        H5Awrite(attribute, type, text.data());
-        H5Aclose(attribute);
-        H5Sclose(space);
-        H5Tclose(type);
-    }
-    H5Fclose(out);
-}
-
-std::vector<double> read_array(const std::string& file, const char* name) {
-    const hid_t in = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT),
-                data = H5Dopen2(in, name, H5P_DEFAULT);
-    const hid_t space = H5Dget_space(data);
-    std::vector<double> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
-    H5Dread(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
-    H5Sclose(space);
-    H5Dclose(data);
-    H5Fclose(in);
-    return values;
-}
+using cli::read_array;
+using cli::Texts;
+using cli::write_file;
 
 double read_number(const std::string& file, const char* name) {
     const hid_t in = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT),
@@ -358,7 +320,7 @@ TEST(GenerateAndFit, OptionsComeBeforeTheAttributesOfTheFile) {
 }
 
 TEST(GenerateAndFit, HelpShowsAnExample) {
-    for (const char* command : {"generate", "fit"}) {
+    for (const char* command : {"generate", "fit", "predict"}) {
         const auto run = bayesaim(std::string(command) + " --help");
         EXPECT_EQ(run.exit_code, 0);
         EXPECT_NE(run.out.find(std::string("\n  bayesaim ") + command), std::string::npos) << run.out;

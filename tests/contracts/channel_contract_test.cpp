@@ -221,14 +221,51 @@ TEST_P(ChannelContract, GeneralizationErrorIsWhatSamplesShow) {
         other_index.row(i) += std::sqrt(2 * error) * z.transpose();
     }
     channel->draw(other_index, 12, 0, other_outputs);
-    const bool logarithms = channel->name() == "softmax";
-    const Rows a = logarithms ? Rows(outputs.array().exp()) : outputs;
-    const Rows b = logarithms ? Rows(other_outputs.array().exp()) : other_outputs;
+    const Rows a = output_values(*channel, outputs), b = output_values(*channel, other_outputs);
     const Eigen::ArrayXd half_distance = 0.5 * (a - b).rowwise().squaredNorm();
     const double mean = half_distance.mean();
     const double standard_error = std::sqrt((half_distance - mean).square().mean() / static_cast<double>(n));
     const auto expected = channel->generalization(parameters, {});
     EXPECT_NEAR(mean, expected.bayes_optimal, 4 * std::hypot(standard_error, expected.relative_error * mean));
+}
+
+/// The error of predict() on samples is the Bayes-optimal one, and with V = 0 that of the plug-in rule.
+TEST_P(ChannelContract, PredictionsHaveTheGeneralizationErrorOfTheory) {
+    const Eigen::Index n = 20000;
+    sample(n);
+    Rows truth = outputs, prediction = outputs;
+    const Overlap none = linalg::scalar_overlap(0);
+    channel->predict(index, none, truth);
+    if (GetParam().options.label_noise == 0) {
+        EXPECT_EQ(truth, output_values(*channel, outputs));
+    }
+    const auto expected = channel->generalization(parameters, {});
+    const auto check = [&](const Overlap& v, double value) {
+        channel->predict(omega, v, prediction);
+        const Eigen::ArrayXd squares = (prediction - truth).rowwise().squaredNorm();
+        const double mean = squares.mean();
+        const double standard_error = std::sqrt((squares - mean).square().mean() / static_cast<double>(n));
+        EXPECT_NEAR(mean, value, 4 * std::hypot(standard_error, expected.relative_error * mean));
+    };
+    check(variance, expected.bayes_optimal);
+    check(none, expected.plug_in);
+}
+
+/// No other prediction from omega is better: the error of predict() does not correlate with omega.
+TEST_P(ChannelContract, PredictionErrorsAreUncorrelatedWithWhatIsKnown) {
+    const Eigen::Index n = 5000;
+    sample(n);
+    Rows truth = outputs, prediction = outputs;
+    channel->predict(index, linalg::scalar_overlap(0), truth);
+    channel->predict(omega, variance, prediction);
+    for (Eigen::Index column = 0; column < truth.cols(); ++column) {
+        const Eigen::ArrayXd miss = (truth - prediction).col(column);
+        for (int p = 0; p < channel->pairs(); ++p) {
+            const Eigen::ArrayXd product = miss * omega.col(p).array();
+            const double standard_error = std::sqrt(product.square().sum()) / static_cast<double>(n);
+            EXPECT_LT(std::abs(product.mean()), 4.5 * standard_error + 1e-12);
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, ChannelContract, testing::ValuesIn(cases()));

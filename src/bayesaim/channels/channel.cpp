@@ -16,6 +16,10 @@ Eigen::VectorXd pair_scales(int tokens) {
     return scales;
 }
 
+Rows output_values(const Channel& channel, const ConstRowsRef& outputs) {
+    return channel.logarithmic_outputs() ? Rows(outputs.array().exp()) : Rows(outputs);
+}
+
 ScalarParameters::ScalarParameters(const OrderParameters& parameters) {
     check_size("layers of the order parameters", parameters.error.rows(), 1);
     overlap = parameters.overlap(0, 0);

@@ -71,6 +71,13 @@ class Channel {
     virtual void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
                        RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) const = 0;
 
+    /// E[y] over htilde ~ N(omega, V), without label noise: the best prediction of a new sample's output. V =
+    /// 0 gives the output of omega itself, the plug-in rule. Probabilities for softmax, not their logarithms.
+    virtual void predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const = 0;
+
+    /// Whether draw() and score() have the logarithms of what predict() gives.
+    virtual bool logarithmic_outputs() const { return false; }
+
     /// dg/domega of one sample, a symmetric matrix. By central differences of g unless a channel knows
     /// better.
     virtual Eigen::MatrixXd score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
@@ -103,6 +110,9 @@ inline constexpr int max_tokens = 1000;
 
 /// tau_ab = sqrt(2 - delta_ab) over the pairs; 1 to max_tokens tokens.
 Eigen::VectorXd pair_scales(int tokens);
+
+/// The outputs of a channel as predict() gives them.
+Rows output_values(const Channel& channel, const ConstRowsRef& outputs);
 
 /// The scalar order parameters of a channel with one layer.
 struct ScalarParameters {

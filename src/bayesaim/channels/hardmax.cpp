@@ -11,6 +11,7 @@
 
 #include "bayesaim/channels/hardmax_pair.hpp"
 #include "bayesaim/channels/output_disagreement.hpp"
+#include "bayesaim/channels/winning_probability.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/numerics/gaussian.hpp"
 
@@ -112,6 +113,12 @@ void Hardmax::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, cons
                                                 variance(0, 0), {g.data() + i * g.outerStride(), count});
         if (log_z.size() > 0) log_z[i] = value;
     }
+}
+
+void Hardmax::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
+    if (variance(0, 0) == 0) return draw(omega, 0, 0, prediction);
+    predict_winners(WinningProbability::normal(tokens_, std::sqrt(variance(0, 0))), tokens_, 1, omega,
+                    prediction);
 }
 
 Eigen::MatrixXd Hardmax::score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
@@ -326,6 +333,10 @@ void HardmaxAsPrinted::draw(const ConstRowsRef& index, std::uint64_t seed, std::
 void HardmaxAsPrinted::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
                              RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) const {
     score_pairs(outputs, omega, variance(0, 0), hardmax_pair::Score::as_printed, g, log_z);
+}
+
+void HardmaxAsPrinted::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
+    exact_.predict(omega, variance, prediction);
 }
 
 ScorePower HardmaxAsPrinted::score_power(const OrderParameters& parameters, const Integration&) const {

@@ -60,6 +60,10 @@ void Linear::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const
     }
 }
 
+void Linear::predict(const ConstRowsRef& omega, const Overlap&, RowsRef prediction) const {
+    Linear(tokens_, 0).draw(omega, 0, 0, prediction);  // the output is linear in htilde
+}
+
 Eigen::MatrixXd Linear::score_slope(const ConstRowsRef&, const ConstRowsRef&, const Overlap& variance) const {
     return (-observation_variance(variance(0, 0)).cwiseInverse()).asDiagonal();
 }

@@ -17,6 +17,7 @@ class Linear final : public Channel {
               RowsRef outputs) const override;
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
                Eigen::Ref<Eigen::VectorXd> log_z) const override;
+    void predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const override;
     Eigen::MatrixXd score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                 const Overlap& variance) const override;
     ScorePower score_power(const OrderParameters& parameters, const Integration& integration) const override;

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "bayesaim/channels/output_disagreement.hpp"
+#include "bayesaim/channels/winning_probability.hpp"
 #include "bayesaim/core/checks.hpp"
 
 namespace bayesaim::channels {
@@ -61,6 +62,16 @@ void Softmax::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, cons
         }
         if (log_z.size() > 0) log_z[i] = -0.5 * squares / v - constant;
     }
+}
+
+void Softmax::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
+    if (variance(0, 0) == 0) {
+        draw(omega, 0, 0, prediction);
+        prediction = prediction.array().exp();
+        return;
+    }
+    predict_winners(WinningProbability::gumbel_and_normal(tokens_, beta_ * std::sqrt(variance(0, 0))),
+                    tokens_, beta_, omega, prediction);
 }
 
 Eigen::MatrixXd Softmax::score_slope(const ConstRowsRef&, const ConstRowsRef&,

@@ -16,10 +16,12 @@ class Softmax final : public Channel {
     std::string name() const override { return "softmax"; }
     std::vector<std::pair<std::string, double>> parameters() const override;
     int tokens() const override { return tokens_; }
+    bool logarithmic_outputs() const override { return true; }
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override;
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
                Eigen::Ref<Eigen::VectorXd> log_z) const override;
+    void predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const override;
     Eigen::MatrixXd score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                 const Overlap& variance) const override;
     ScorePower score_power(const OrderParameters& parameters, const Integration& integration) const override;

@@ -8,6 +8,7 @@
 
 #include <Eigen/Core>
 
+#include "bayesaim/channels/noisy_gumbel.hpp"
 #include "bayesaim/numerics/gaussian.hpp"
 
 namespace bayesaim::channels {
@@ -77,58 +78,6 @@ double decorrelation(double p, double w, double gap) {
 // ---- any number of tokens: Gumbel variables ---------------------------------------------------------------
 
 constexpr double widest = std::numbers::sqrt2;  // deviation of the diagonal entry
-
-/// Where the law of Gumbel + normal of this deviation begins and ends, to exp(-36).
-double left_reach(double deviation) { return 3.6 + 8.5 * deviation; }
-double right_reach(double deviation) { return 36 + 8.5 * deviation; }
-
-/// The multiples step x (first, first + 1, ...) of a step.
-struct Lattice {
-    double step = 1;
-    Index first = 0, size = 0;
-
-    Lattice() = default;
-    Lattice(double spacing, Index start, Index count) : step(spacing), first(start), size(count) {}
-    Lattice(double low, double high, double spacing)
-        : step(spacing),
-          first(static_cast<Index>(std::floor(low / spacing))),
-          size(static_cast<Index>(std::ceil(high / spacing)) - first + 1) {}
-
-    double at(Index i) const { return static_cast<double>(first + i) * step; }
-    ArrayXd points() const {
-        return ArrayXd::NullaryExpr(size, [this](Index i) { return at(i); });
-    }
-    /// The index of a multiple, or the end it lies beyond.
-    Index clamp(double multiple) const {
-        return std::clamp(static_cast<Index>(std::ceil(multiple)) - first, Index{0}, size);
-    }
-};
-
-/// Distribution and density at x of a Gumbel plus a normal variable, by the trapezoidal rule over the
-/// narrower of the two.
-struct NoisyGumbel {
-    NoisyGumbel(const ArrayXd& x, double deviation) : cdf(ArrayXd::Zero(x.size())), density(cdf) {
-        constexpr double step = 0.25;
-        if (deviation < 1) {
-            for (const double z : Lattice(-8.5, 8.5, step).points()) {
-                const ArrayXd e = (deviation * z - x).min(600.0).exp();
-                const ArrayXd gumbel = step * numerics::normal_density(z) * (-e).exp();
-                cdf += gumbel;
-                density += gumbel * e;
-            }
-        } else {
-            for (const double gumbel : Lattice(-left_reach(0), right_reach(0), step).points()) {
-                const double weight = step * std::exp(-gumbel - std::exp(-gumbel));
-                const ArrayXd z = (x - gumbel) / deviation;
-                cdf += weight * z.unaryExpr([](double at) { return numerics::normal_cdf(at); });
-                density +=
-                    weight * z.unaryExpr([](double at) { return numerics::normal_density(at); }) / deviation;
-            }
-        }
-    }
-
-    ArrayXd cdf, density;
-};
 
 /// F and f of one kind of entries, xi down and x across.
 struct PairDistribution {

@@ -19,6 +19,7 @@ enum class Purpose : std::uint64_t {
     rotation = 5,     ///< Haar rotations of a fixed spectrum
     initial = 6,      ///< starts of an estimator; index = start
     integration = 7,  ///< random shifts of quasi-Monte Carlo points
+    test_tokens = 8,  ///< token matrices of a test set; index = sample
 };
 
 class RandomStream {

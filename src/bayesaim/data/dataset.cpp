@@ -20,10 +20,23 @@ Synthetic make_synthetic(const priors::Prior& prior, const channels::Channel& ch
     Synthetic result;
     result.weights = prior.sample(options.dim, options.seed, 0, pool);
     result.data.tokens = gaussian_tokens(samples, channel.tokens(), options.dim, options.seed,
-                                         options.storage, options.precision, pool);
+                                         options.storage, options.precision, pool,
+                                         options.test ? Purpose::test_tokens : Purpose::tokens);
     const channels::Rows index = all_attention_indices(*result.data.tokens, result.weights, pool);
     result.data.outputs.resize(samples, channel.tokens() * channel.tokens());
-    channel.draw(index, options.seed, 0, result.data.outputs);
+    constexpr std::uint64_t first_test_sample = std::uint64_t{1} << 63;  // label noise of its own
+    channel.draw(index, options.seed, options.test ? first_test_sample : 0, result.data.outputs);
+    return result;
+}
+
+TestSet make_test_set(const linalg::Matrix& weights, const channels::Channel& channel, Eigen::Index samples,
+                      std::uint64_t seed, ThreadPool& pool) {
+    TestSet result;
+    result.tokens = gaussian_tokens(samples, channel.tokens(), weights.rows(), seed, TokenStorage::regenerate,
+                                    Precision::double_precision, pool, Purpose::test_tokens);
+    result.targets.resize(samples, channel.tokens() * channel.tokens());
+    channel.predict(all_attention_indices(*result.tokens, weights, pool), linalg::scalar_overlap(0),
+                    result.targets);
     return result;
 }
 
@@ -43,7 +56,7 @@ void check_outputs(const channels::Channel& channel, const Dataset& data) {
             int ones = 0, zeros = 0;
             for (int b = 0; b < tokens; ++b) {
                 check_finite(name("output"), y(a, b));
-                sum += channel.name() == "softmax" ? std::exp(y(a, b)) : y(a, b);
+                sum += channel.logarithmic_outputs() ? std::exp(y(a, b)) : y(a, b);
                 if (std::abs(y(a, b) - 1) <= tolerance) ++ones;
                 if (std::abs(y(a, b)) <= tolerance) ++zeros;
                 if (channel.name() == "linear" &&
@@ -52,7 +65,7 @@ void check_outputs(const channels::Channel& channel, const Dataset& data) {
                                   y(a, b));
                 }
             }
-            if (channel.name() == "softmax" && std::abs(sum - 1) > tolerance) {
+            if (channel.logarithmic_outputs() && std::abs(sum - 1) > tolerance) {
                 throw_invalid(name("sum of the probabilities"), "1", sum);
             }
             if (channel.name().starts_with("hardmax") && (ones != 1 || zeros != tokens - 1)) {

@@ -28,6 +28,7 @@ struct SyntheticOptions {
     std::uint64_t seed = 0;
     TokenStorage storage = TokenStorage::memory;
     Precision precision = Precision::double_precision;
+    bool test = false;  ///< other samples, of the teacher that the same seed has without it
 };
 
 /// A teacher and the data it labelled.
@@ -39,6 +40,14 @@ struct Synthetic {
 /// S from the prior, standard normal tokens, outputs from the channel; every part addressed by the seed.
 Synthetic make_synthetic(const priors::Prior& prior, const channels::Channel& channel,
                          const SyntheticOptions& options, ThreadPool& pool);
+
+/// New samples of the same teacher, with tokens of their own, and what predictions of them are compared with.
+struct TestSet {
+    std::shared_ptr<const TokenSource> tokens;
+    channels::Rows targets;  ///< outputs as Channel::predict gives them, without label noise
+};
+TestSet make_test_set(const linalg::Matrix& weights, const channels::Channel& channel, Eigen::Index samples,
+                      std::uint64_t seed, ThreadPool& pool);
 
 /// Throws InvalidArgument unless the outputs have the shape and the values that the channel can produce:
 /// finite numbers, symmetric (linear), rows of log-probabilities whose exponentials sum to 1 (softmax),

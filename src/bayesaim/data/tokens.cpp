@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/core/random.hpp"
 
 namespace bayesaim::data {
 namespace {
@@ -12,12 +11,12 @@ namespace {
 using linalg::Matrix;
 
 /// Columns of the samples [range), from their streams.
-void generate(Range range, Eigen::Index tokens, Eigen::Index dim, std::uint64_t seed, Precision precision,
-              double* out) {
+void generate(Range range, Eigen::Index tokens, Eigen::Index dim, std::uint64_t seed, Purpose purpose,
+              Precision precision, double* out) {
     const auto per_sample = static_cast<std::size_t>(tokens * dim);
     for (std::size_t i = range.begin; i < range.end; ++i) {
         double* first = out + (i - range.begin) * per_sample;
-        RandomStream(seed, Purpose::tokens, i).fill_normal({first, per_sample});
+        RandomStream(seed, purpose, i).fill_normal({first, per_sample});
         if (precision == Precision::float_precision) {
             std::transform(first, first + per_sample, first, [](double x) { return static_cast<float>(x); });
         }
@@ -49,17 +48,18 @@ class StoredTokens final : public TokenSource {
 class GeneratedTokens final : public TokenSource {
   public:
     GeneratedTokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim, std::uint64_t seed,
-                    Precision precision)
-        : TokenSource(samples, tokens, dim), seed_(seed), precision_(precision) {}
+                    Purpose purpose, Precision precision)
+        : TokenSource(samples, tokens, dim), seed_(seed), purpose_(purpose), precision_(precision) {}
 
     Block block(Range range, Matrix& scratch) const override {
         scratch.resize(dim(), static_cast<Eigen::Index>(range.size()) * tokens());
-        generate(range, tokens(), dim(), seed_, precision_, scratch.data());
+        generate(range, tokens(), dim(), seed_, purpose_, precision_, scratch.data());
         return {scratch.data(), scratch.rows(), scratch.cols()};
     }
 
   private:
     std::uint64_t seed_;
+    Purpose purpose_;
     Precision precision_;
 };
 
@@ -80,8 +80,8 @@ std::size_t samples_per_block(const TokenSource& source) {
 
 std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
                                              std::uint64_t seed, TokenStorage storage, Precision precision,
-                                             ThreadPool& pool) {
-    auto generated = std::make_unique<GeneratedTokens>(samples, tokens, dim, seed, precision);
+                                             ThreadPool& pool, Purpose purpose) {
+    auto generated = std::make_unique<GeneratedTokens>(samples, tokens, dim, seed, purpose, precision);
     if (storage == TokenStorage::regenerate) return generated;
     const auto fill = [&](auto& columns) {
         parallel_for(pool, static_cast<std::size_t>(samples), samples_per_block(*generated),
@@ -103,11 +103,24 @@ std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index 
     return std::make_unique<StoredTokens<double>>(std::move(columns), tokens);
 }
 
-std::unique_ptr<TokenSource> given_tokens(Matrix columns, Eigen::Index tokens) {
+namespace {
+
+template <class Scalar>
+std::unique_ptr<TokenSource> keep(Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> columns,
+                                  Eigen::Index tokens) {
     check_at_least("tokens", tokens, 1);
     if (columns.cols() % tokens != 0)
         throw_invalid("columns of the tokens", "a multiple of T", static_cast<double>(columns.cols()));
-    return std::make_unique<StoredTokens<double>>(std::move(columns), tokens);
+    return std::make_unique<StoredTokens<Scalar>>(std::move(columns), tokens);
+}
+
+}  // namespace
+
+std::unique_ptr<TokenSource> given_tokens(Matrix columns, Eigen::Index tokens) {
+    return keep(std::move(columns), tokens);
+}
+std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens) {
+    return keep(std::move(columns), tokens);
 }
 
 }  // namespace bayesaim::data

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bayesaim/core/parallel.hpp"
+#include "bayesaim/core/random.hpp"
 #include "bayesaim/linalg/blas.hpp"
 
 namespace bayesaim::data {
@@ -34,14 +35,15 @@ class TokenSource {
 enum class TokenStorage { memory, regenerate };
 enum class Precision { double_precision, float_precision };
 
-/// Standard normal tokens of sample i from RandomStream(seed, Purpose::tokens, i): kept in memory, or made
-/// again block by block, with the same bits. Single precision rounds each entry, wherever it is kept.
+/// Standard normal tokens of sample i from RandomStream(seed, purpose, i): kept in memory, or made again
+/// block by block, with the same bits. Single precision rounds each entry, wherever it is kept.
 std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
                                              std::uint64_t seed, TokenStorage storage, Precision precision,
-                                             ThreadPool& pool);
+                                             ThreadPool& pool, Purpose purpose = Purpose::tokens);
 
 /// Tokens given as a d x (n T) matrix, in the order of TokenSource::block.
 std::unique_ptr<TokenSource> given_tokens(linalg::Matrix columns, Eigen::Index tokens);
+std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens);
 
 /// Samples per block of work: fixed, so that results do not depend on threads or storage.
 std::size_t samples_per_block(const TokenSource& source);

@@ -175,6 +175,12 @@ FixedPoint solve_state_evolution(const EstimationCurve& prior, const channels::C
     return follow_iteration(prior, channel, alpha, start, options);
 }
 
+channels::GeneralizationError generalization_error(const FixedPoint& point, const channels::Channel& channel,
+                                                   const channels::Integration& integration) {
+    if (point.status == Termination::exact_recovery) return {};
+    return channel.generalization(point.parameters, integration);
+}
+
 std::vector<OrderParameters> state_evolution_trajectory(const EstimationCurve& prior,
                                                         const channels::Channel& channel, double alpha,
                                                         int iterations, Start start,

@@ -41,6 +41,10 @@ struct FixedPoint {
 FixedPoint solve_state_evolution(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                                  Start start, const StateEvolutionOptions& options = {});
 
+/// Of a new sample, at the fixed point; zero at exact recovery.
+channels::GeneralizationError generalization_error(const FixedPoint& point, const channels::Channel& channel,
+                                                   const channels::Integration& integration = {});
+
 /// The iterates from the first (no data, or error 1e-6 of the prior's when informed) on: what AMP follows.
 std::vector<OrderParameters> state_evolution_trajectory(const EstimationCurve& prior,
                                                         const channels::Channel& channel, double alpha,

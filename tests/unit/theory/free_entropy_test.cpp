@@ -55,6 +55,7 @@ class SuddenChannel final : public channels::Channel {
     }
     void score(const channels::ConstRowsRef&, const channels::ConstRowsRef&, const Overlap&,
                channels::RowsRef, Eigen::Ref<Eigen::VectorXd>) const override {}
+    void predict(const channels::ConstRowsRef&, const linalg::Overlap&, channels::RowsRef) const override {}
     channels::ScorePower score_power(const OrderParameters& p, const channels::Integration&) const override {
         return {
             linalg::scalar_overlap(0.25 * (1 + gain / (1 + std::exp(-(p.overlap(0, 0) - centre) / width)))),

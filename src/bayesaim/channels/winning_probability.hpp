@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include "bayesaim/channels/channel.hpp"
+
+namespace bayesaim::channels {
+
+/// A law on a lattice fine enough for interpolation to 1e-11.
+struct TabulatedLaw {
+    double step = 1;   ///< a quarter of the step of the integrals over it
+    double start = 0;  ///< of the table; the distribution is 0 before it and 1 after it
+    Eigen::ArrayXd cdf, density;
+};
+
+/// The probabilities that each of T independent entries X_b + m_b is the largest of its row,
+///   p_b = int f_b(x - m_b) prod_{j != b} F_j(x - m_j) dx,
+/// where the diagonal entry of the row has one law and all others another. Trapezoidal rule on a lattice on
+/// which the law of an entry, whatever its mean, is one interpolation formula for all nodes.
+/// Pinned by: WinningProbability.TwoNormalEntriesAreClosedForm, GumbelNoiseGivesTheMeanSoftmax.
+class WinningProbability {
+  public:
+    /// Normal noise, as in hardmax: deviation of the diagonal entry, and 1/sqrt(2) of it for the others.
+    static WinningProbability normal(int tokens, double deviation);
+    /// Gumbel plus normal noise: then p is the mean of softmax(h), h normal with these deviations.
+    static WinningProbability gumbel_and_normal(int tokens, double deviation);
+
+    /// p_b of the row whose diagonal entry is number `diagonal`; both of size T.
+    void evaluate(const double* mean, int diagonal, double* probability);
+
+  private:
+    WinningProbability(int tokens, TabulatedLaw diagonal, TabulatedLaw other);
+    void interpolate(const TabulatedLaw& law, double offset, Eigen::Index nodes, double* cdf,
+                     double* density) const;
+
+    int tokens_;
+    TabulatedLaw diagonal_, other_;
+    Eigen::ArrayXXd cdf_, density_;  // workspace: node, entry
+    Eigen::ArrayXd before_, after_;
+};
+
+/// predict() of a channel whose rows are such probabilities, means scale * h.
+void predict_winners(WinningProbability law, int tokens, double scale, const ConstRowsRef& omega,
+                     RowsRef prediction);
+
+}  // namespace bayesaim::channels

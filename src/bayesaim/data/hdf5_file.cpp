@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/data/hdf5_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <hdf5.h>
+#include <unistd.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/version.hpp"
+
+namespace bayesaim::data {
+namespace {
+
+using Handle = Hdf5Handle;
+static_assert(std::is_same_v<hid_t, Handle::Id> && std::is_same_v<herr_t, int>);
+
+/// Moves some samples between memory and a dataset, with H5Dread or H5Dwrite in `move`.
+bool move_samples(const Handle& dataset, const Shape& shape, Range samples,
+                  const std::function<herr_t(hid_t memory, hid_t file)>& move) {
+    const std::array<hsize_t, 3> start = {samples.begin, 0, 0};
+    const std::array<hsize_t, 3> count = {samples.size(), static_cast<hsize_t>(shape[1]),
+                                          static_cast<hsize_t>(shape[2])};
+    const Handle memory(H5Screate_simple(3, count.data(), nullptr), H5Sclose);
+    const Handle file(H5Dget_space(dataset.get()), H5Sclose);
+    return memory.valid() && file.valid() &&
+           H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) >=
+               0 &&
+           move(memory.get(), file.get()) >= 0;
+}
+
+/// Calls work(range) for the samples of a dataset, about four megabytes at a time.
+void for_blocks(const Shape& shape, const std::function<void(Range)>& work) {
+    const auto samples = static_cast<std::size_t>(shape[0]);
+    const auto per_sample = static_cast<std::size_t>(shape[1] * shape[2]);
+    const std::size_t block_size = std::max<std::size_t>((std::size_t{1} << 19) / per_sample, 1);
+    for (std::size_t block = 0; block < block_count(samples, block_size); ++block) {
+        work(block_range(samples, block_size, block));
+    }
+}
+
+// ---- opening and attributes ------------------------------------------------------------------------------
+
+hid_t open_file(const std::string& file) {
+    if (access(file.c_str(), R_OK) != 0 || std::filesystem::is_directory(file)) {
+        throw_invalid("dataset file", "readable", fmt::format("'{}'", file));
+    }
+    if (H5Fis_hdf5(file.c_str()) <= 0) {
+        throw_invalid("dataset file", "an HDF5 file", fmt::format("'{}', another format or truncated", file));
+    }
+    const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (id < 0)
+        throw_invalid("dataset file", "a complete HDF5 file",
+                      fmt::format("'{}', truncated or damaged", file));
+    return id;
+}
+
+hid_t create_file(const std::string& name) {
+    const Handle properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+    H5Pset_obj_track_times(properties.get(), false);
+    return H5Fcreate(name.c_str(), H5F_ACC_TRUNC, properties.get(), H5P_DEFAULT);
+}
+
+std::optional<Attribute> read_text(const Handle& attribute, const Handle& type) {
+    std::string result;
+    if (H5Tis_variable_str(type.get()) > 0) {
+        char* start = nullptr;
+        if (H5Aread(attribute.get(), type.get(), &start) < 0 || start == nullptr) return std::nullopt;
+        result = start;
+        H5free_memory(start);
+    } else {
+        result.resize(H5Tget_size(type.get()));
+        if (H5Aread(attribute.get(), type.get(), result.data()) < 0) return std::nullopt;
+        result.resize(std::min(result.find('\0'), result.size()));
+        result.resize(result.find_last_not_of(' ') + 1);
+    }
+    // Names end up in messages of one line.
+    std::replace_if(
+        result.begin(), result.end(), [](unsigned char c) { return c < ' '; }, '?');
+    return result;
+}
+
+std::optional<Attribute> read_attribute(const Handle& file, const std::string& name) {
+    const Handle attribute(H5Aopen(file.get(), name.c_str(), H5P_DEFAULT), H5Aclose);
+    if (!attribute.valid()) return std::nullopt;
+    const Handle type(H5Aget_type(attribute.get()), H5Tclose), space(H5Aget_space(attribute.get()), H5Sclose);
+    if (!type.valid() || H5Sget_simple_extent_npoints(space.get()) != 1) return std::nullopt;
+    double number = 0;
+    std::uint64_t count = 0;
+    const bool read_number = H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &number) >= 0;
+    switch (H5Tget_class(type.get())) {
+        case H5T_INTEGER:  // whole numbers exactly, unless negative
+            if (read_number && number >= 0 && H5Aread(attribute.get(), H5T_NATIVE_UINT64, &count) >= 0)
+                return count;
+            [[fallthrough]];
+        case H5T_FLOAT:
+            return read_number ? std::optional<Attribute>(number) : std::nullopt;
+        case H5T_STRING:
+            return read_text(attribute, type);
+        default:
+            return std::nullopt;
+    }
+}
+
+}  // namespace
+
+std::optional<std::string> text_attribute(const Attributes& attributes, const std::string& name) {
+    const auto found = attributes.find(name);
+    if (found == attributes.end()) return std::nullopt;
+    if (const auto* text = std::get_if<std::string>(&found->second)) return *text;
+    throw_invalid(fmt::format("attribute {}", name), "text", "a number");
+}
+
+std::optional<double> number_attribute(const Attributes& attributes, const std::string& name) {
+    const auto found = attributes.find(name);
+    if (found == attributes.end()) return std::nullopt;
+    if (const auto* number = std::get_if<double>(&found->second)) return *number;
+    if (const auto* count = std::get_if<std::uint64_t>(&found->second)) return static_cast<double>(*count);
+    throw_invalid(fmt::format("attribute {}", name), "a number",
+                  fmt::format("'{}'", std::get<std::string>(found->second)));
+}
+
+std::string to_string(const Shape& shape) {
+    return fmt::format("({}, {}, {})", shape[0], shape[1], shape[2]);
+}
+
+QuietHdf5::QuietHdf5() {
+    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+QuietHdf5::~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
+
+// ---- writing ---------------------------------------------------------------------------------------------
+
+PartialFile::PartialFile(const std::string& file, std::size_t bytes)
+    : file_(file), name_(fmt::format("{}.{}.part", file, getpid())) {
+    const int descriptor = open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor < 0) fail(errno);
+    const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+    close(descriptor);
+    if (error != 0 && error != EINVAL && error != EOPNOTSUPP) {
+        std::filesystem::remove(name_);
+        fail(error);
+    }
+}
+
+PartialFile::~PartialFile() {
+    std::error_code ignored;
+    if (!complete_) std::filesystem::remove(name_, ignored);
+}
+
+void PartialFile::complete() {
+    std::error_code error;
+    std::filesystem::rename(name_, file_, error);
+    if (error) fail(error.value());
+    complete_ = true;
+}
+
+void PartialFile::fail(int error) const {
+    throw std::runtime_error(
+        fmt::format("could not write '{}': {}", file_, std::generic_category().message(error)));
+}
+
+Hdf5Writer::Hdf5Writer(const std::string& file, Eigen::Index bytes)
+    : partial_(file, static_cast<std::size_t>(bytes) + 65536),
+      handle_(create_file(partial_.name()), H5Fclose) {
+    check(handle_.valid());
+}
+
+void Hdf5Writer::check(bool success) const {
+    if (!success) partial_.fail(EIO);
+}
+
+void Hdf5Writer::write(const char* name, const Shape& shape, Precision precision,
+                       const std::function<const double*(Range)>& fill) {
+    std::array<hsize_t, 3> sizes{};
+    std::copy(shape.begin(), shape.end(), sizes.begin());
+    const hid_t type = precision == Precision::float_precision ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
+    const Handle space(H5Screate_simple(3, sizes.data(), nullptr), H5Sclose);
+    const Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    check(H5Pset_obj_track_times(properties.get(), false) >= 0);  // same data, same bytes
+    Handle dataset(
+        H5Dcreate2(handle_.get(), name, type, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+        H5Dclose);
+    check(dataset.valid());
+    for_blocks(shape, [&](Range range) {
+        const double* values = fill(range);
+        check(move_samples(dataset, shape, range, [&](hid_t memory, hid_t file) {
+            return H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, memory, file, H5P_DEFAULT, values);
+        }));
+    });
+    check(dataset.close());
+}
+
+void Hdf5Writer::write(const char* name, const Shape& shape, const double* values) {
+    const auto per_sample = static_cast<std::size_t>(shape[1] * shape[2]);
+    write(name, shape, Precision::double_precision,
+          [&](Range range) { return values + range.begin * per_sample; });
+}
+
+void Hdf5Writer::write(Attributes attributes) {
+    attributes["bayesaim"] = std::string(version());
+    attributes["commit"] = std::string(git_commit());
+    for (const auto& [name, value] : attributes) {
+        std::visit([this, &key = name](const auto& v) { write_attribute(key, v); }, value);
+    }
+}
+
+void Hdf5Writer::write_attribute(const std::string& name, const std::string& text) {
+    const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+    check(H5Tset_size(type.get(), H5T_VARIABLE) >= 0 && H5Tset_cset(type.get(), H5T_CSET_UTF8) >= 0);
+    const char* start = text.c_str();
+    write_attribute(name, type.get(), type.get(), &start);
+}
+
+void Hdf5Writer::write_attribute(const std::string& name, double value) {
+    write_attribute(name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
+}
+
+void Hdf5Writer::write_attribute(const std::string& name, std::uint64_t value) {
+    write_attribute(name, H5T_STD_U64LE, H5T_NATIVE_UINT64, &value);
+}
+
+void Hdf5Writer::write_attribute(const std::string& name, hid_t file_type, hid_t memory_type,
+                                 const void* value) {
+    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    const Handle attribute(
+        H5Acreate2(handle_.get(), name.c_str(), file_type, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    check(attribute.valid() && H5Awrite(attribute.get(), memory_type, value) >= 0);
+}
+
+void Hdf5Writer::finish() {
+    check(handle_.close());
+    partial_.complete();
+}
+
+// ---- reading ---------------------------------------------------------------------------------------------
+
+Hdf5Reader::Hdf5Reader(const std::string& file) : file_(file), handle_(open_file(file), H5Fclose) {}
+
+bool Hdf5Reader::has(const std::string& name) const {
+    return H5Lexists(handle_.get(), name.c_str(), H5P_DEFAULT) > 0;
+}
+
+Hdf5Array Hdf5Reader::array(const std::string& name, const char* dimensions) const {
+    const std::string title = fmt::format("'{}': dataset /{}", file_, name);
+    if (!has(name)) throw_invalid(title, "in the file", "none");
+    Handle handle(H5Dopen2(handle_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+    if (!handle.valid()) throw_invalid(title, "a readable array", "something else");
+    const Handle type(H5Dget_type(handle.get()), H5Tclose), space(H5Dget_space(handle.get()), H5Sclose);
+    const H5T_class_t kind = H5Tget_class(type.get());
+    if (kind != H5T_FLOAT && kind != H5T_INTEGER) throw_invalid(title, "an array of numbers", "another type");
+    const int rank = H5Sget_simple_extent_ndims(space.get());
+    if (rank != 3) {
+        throw_invalid(title, fmt::format("an array {}", dimensions), fmt::format("{} dimensions", rank));
+    }
+    std::array<hsize_t, 3> sizes{};
+    H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
+    Hdf5Array result{title, std::move(handle)};
+    if (kind == H5T_FLOAT && H5Tget_size(type.get()) <= sizeof(float))
+        result.precision = Precision::float_precision;
+    std::copy(sizes.begin(), sizes.end(), result.shape.begin());
+    if (*std::min_element(sizes.begin(), sizes.end()) == 0) {
+        throw_invalid(title, fmt::format("a non-empty array {}", dimensions), to_string(result.shape));
+    }
+    double count = 1;
+    for (const hsize_t size : sizes) count *= static_cast<double>(size);
+    if (count > 0x1p45) throw_invalid(title, "small enough for the memory", to_string(result.shape));
+    return result;
+}
+
+Attributes Hdf5Reader::attributes() const {
+    std::vector<std::string> names;
+    const auto collect = [](hid_t, const char* name, const H5A_info_t*, void* list) noexcept -> herr_t {
+        static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+        return 0;
+    };
+    H5Aiterate2(handle_.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names);
+    Attributes result;
+    for (const std::string& name : names) {
+        if (auto value = read_attribute(handle_, name)) result.emplace(name, std::move(*value));
+    }
+    return result;
+}
+
+namespace {
+
+template <class Scalar>
+void read_finite(const Hdf5Array& array, hid_t type, Scalar* out) {
+    const auto per_sample = static_cast<std::size_t>(array.shape[1] * array.shape[2]);
+    for_blocks(array.shape, [&](Range range) {
+        Scalar* first = out + range.begin * per_sample;
+        const bool success = move_samples(array.handle, array.shape, range, [&](hid_t memory, hid_t file) {
+            return H5Dread(array.handle.get(), type, memory, file, H5P_DEFAULT, first);
+        });
+        if (!success) throw_invalid(array.title, "readable", "damaged data or an unknown filter");
+        const Scalar* end = first + range.size() * per_sample;
+        const Scalar* bad = std::find_if_not(static_cast<const Scalar*>(first), end,
+                                             [](Scalar value) { return std::isfinite(value); });
+        if (bad == end) return;
+        const std::size_t sample = range.begin + static_cast<std::size_t>(bad - first) / per_sample;
+        check_finite(fmt::format("{}, sample {},", array.title, sample), static_cast<double>(*bad));
+    });
+}
+
+}  // namespace
+
+void read_all(const Hdf5Array& array, double* out) { read_finite(array, H5T_NATIVE_DOUBLE, out); }
+void read_all(const Hdf5Array& array, float* out) { read_finite(array, H5T_NATIVE_FLOAT, out); }
+
+}  // namespace bayesaim::data
