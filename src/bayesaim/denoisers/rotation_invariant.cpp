@@ -27,9 +27,10 @@ Denoised denoise(const spectral::SpectralLaw& law, const linalg::ConstMatrixRef&
     auto [values, vectors] = linalg::symmetric_eigen(noisy);
     const std::vector<spectral::Interval> bulks = spectrum.edges();
     linalg::Vector shrunk(values.size());
+    const double slope = law.variance() / (law.variance() + noise_variance);
     for (Eigen::Index i = 0; i < values.size(); ++i) {
-        const double x = options.clamp_to_support ? nearest_in_support(bulks, values[i]) : values[i];
-        shrunk[i] = spectrum.at(x).denoised;
+        const double x = options.linear_outside_support ? nearest_in_support(bulks, values[i]) : values[i];
+        shrunk[i] = spectrum.at(x).denoised + slope * (values[i] - x);
     }
     return {linalg::from_eigen(vectors, shrunk, pool), spectrum.mmse(), std::move(values), std::move(shrunk)};
 }

@@ -7,9 +7,10 @@
 namespace bayesaim::denoisers {
 
 struct DenoiseOptions {
-    /// Move eigenvalues that lie outside the limiting spectrum to its nearest edge before shrinking. Without
-    /// effect for large d; steadies iterations at small d.
-    bool clamp_to_support = false;
+    /// Continue f beyond the edges of the limiting spectrum as a straight line with the slope Var/(Var + D)
+    /// of linear shrinkage, instead of its own infinite one. Without effect for large d. At small d
+    /// eigenvalues do lie there, and iterations stay steady; as D -> 0 they are kept as they are.
+    bool linear_outside_support = false;
 };
 
 struct Denoised {

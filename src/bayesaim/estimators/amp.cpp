@@ -128,11 +128,16 @@ AmpResult run_amp(const data::Dataset& data, const spectral::SpectralLaw& prior,
         const Pass pass = pass_over_data(data, channel, estimate, 2 * error, damping, messages, pool);
         const double conjugate = 4 / (d * d) * pass.score_power;
         if (!std::isfinite(conjugate)) return finish(Termination::diverged);
+        // What the outputs say of the error where they fix m combinations: residuals V g have variance 2 E.
+        const double residual_error = messages.variance * messages.variance * pass.score_power /
+                                      (2.0 * channel.exact_observations().value_or(channel.pairs()) *
+                                       static_cast<double>(data.tokens->samples()));
         // Nothing left to explain: the estimate reproduces the outputs exactly.
         if (conjugate * prior_error < 1e-20) return finish(Termination::exact_recovery);
         const Matrix noisy = estimate + 2 / (d * conjugate) * pass.pulled;
         if (!noisy.allFinite()) return finish(Termination::diverged);
-        auto denoised = denoisers::denoise(prior, noisy, 1 / conjugate, pool, {options.clamp_to_support});
+        auto denoised =
+            denoisers::denoise(prior, noisy, 1 / conjugate, pool, {options.linear_outside_support});
 
         AmpIteration now;
         now.iteration = iteration;
@@ -156,8 +161,11 @@ AmpResult run_amp(const data::Dataset& data, const spectral::SpectralLaw& prior,
         }
         if (!(now.self_overlap < largest)) return finish(Termination::diverged);
         if (options.progress && !options.progress(now)) return finish(Termination::stopped);
-        if (error < vanishing)
-            return finish(consistent ? Termination::exact_recovery : Termination::diverged);
+        if (error < vanishing) {
+            // Recovered only if the outputs are explained too: undamped runs can lose their variance alone.
+            const bool explained = residual_error < 1e-6 * prior_error;
+            return finish(consistent && explained ? Termination::exact_recovery : Termination::diverged);
+        }
         if (now.change <= options.tolerance * error) {
             return finish(consistent ? Termination::converged : Termination::diverged);
         }

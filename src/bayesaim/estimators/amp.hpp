@@ -24,10 +24,10 @@ struct AmpIteration {
 
 struct AmpOptions {
     int max_iterations = 200;
-    double tolerance = 1e-6;        ///< stop when the change is below this times the predicted error
-    double damping = 0.5;           ///< weight of the previous omega and V
-    bool adaptive_damping = false;  ///< more damping while the change grows, less while it falls
-    bool clamp_to_support = true;   ///< see DenoiseOptions
+    double tolerance = 1e-6;             ///< stop when the change is below this times the predicted error
+    double damping = 0.5;                ///< weight of the previous omega and V
+    bool adaptive_damping = false;       ///< more damping while the change grows, less while it falls
+    bool linear_outside_support = true;  ///< see DenoiseOptions
     /// Start: Shat = kappa1 I unless given, with C = kappa2 - kappa1^2 unless given.
     std::optional<linalg::Matrix> initial_estimate{};
     std::optional<double> initial_error{};
