@@ -186,7 +186,7 @@ TEST(FitOfAFile, ChecksItsArguments) {
     write_file(file, good(), {{"channel", "hardmax"}});
     expect_one_line(bayesaim("fit " + file), "--output is required");
     expect_one_line(bayesaim("fit " + file + " --output " + file),
-                    "--output must be another file than the dataset");
+                    "--output must be another file than the one that is read");
     expect_one_line(bayesaim("fit " + file + " --output /nowhere/e.h5"), "could not write '/nowhere/e.h5'");
     expect_one_line(bayesaim("fit " + file + " --tokens 3 --output " + place.file("e.h5")),
                     "--tokens must be 2, as in");

@@ -113,7 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
                      "spectrum file must be non-empty"},
         cli::BadCall{"denoise --noise-variance 1 --seed -1",
                      "--seed must be a non-negative whole number, got '-1'"},
-        cli::BadCall{"denoise --noise-variance 1 --threads -1", "--threads must be at least 0, got -1"},
+        cli::BadCall{"denoise --noise-variance 1 --threads -1",
+                     "--threads must be between 0 and 1024, got -1"},
         cli::BadCall{"denoise --noise-variance 1 --dim 10 --width 0.01",
                      "width * dimension must be at least 0.5"},
         cli::BadCall{"denoise --noise-variance 1 --surprise", "surprise"}));

@@ -19,9 +19,9 @@ Synthetic make_synthetic(const priors::Prior& prior, const channels::Channel& ch
         std::max<Eigen::Index>(1, static_cast<Eigen::Index>(std::llround(options.alpha * d * d)));
     Synthetic result;
     result.weights = prior.sample(options.dim, options.seed, 0, pool);
-    result.data.tokens = gaussian_tokens(samples, channel.tokens(), options.dim, options.seed,
-                                         options.storage, options.precision, pool,
-                                         options.test ? Purpose::test_tokens : Purpose::tokens);
+    result.data.tokens =
+        gaussian_tokens(samples, channel.tokens(), options.dim, options.seed, options.storage,
+                        options.precision, pool, options.test ? Purpose::test_tokens : Purpose::tokens);
     const channels::Rows index = all_attention_indices(*result.data.tokens, result.weights, pool);
     result.data.outputs.resize(samples, channel.tokens() * channel.tokens());
     constexpr std::uint64_t first_test_sample = std::uint64_t{1} << 63;  // label noise of its own
