@@ -1,47 +1,100 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/figures/line_figure.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 namespace bayesaim::figures {
 namespace {
 
 std::string style_of(const Series& series) {
+    const auto line = [&](int dashes) {
+        return fmt::format("with lines lw 2 dt {} lc rgb \"{}\"", dashes, series.colour);
+    };
+    const auto points = [&](int shape, double size) {
+        return fmt::format("with {} pt {} ps {} lw 1.2 lc rgb \"{}\"",
+                           series.error.empty() ? "points" : "yerrorbars", shape, size, series.colour);
+    };
     switch (series.style) {
         case Series::Style::line:
-            return fmt::format("with lines lw 2 lc rgb \"{}\"", series.colour);
+            return line(1);
         case Series::Style::dashed_line:
-            return fmt::format("with lines lw 2 dt 2 lc rgb \"{}\"", series.colour);
+            return line(2);
+        case Series::Style::dotted_line:
+            return line(3);
         case Series::Style::dots:
-            return fmt::format("with {} pt 7 ps 0.6 lc rgb \"{}\"",
-                               series.error.empty() ? "points" : "yerrorbars", series.colour);
+            return points(7, 0.6);
+        case Series::Style::open_dots:
+            return points(6, 0.7);
         case Series::Style::crosses:
-            return fmt::format("with {} pt 2 ps 0.8 lc rgb \"{}\"",
-                               series.error.empty() ? "points" : "yerrorbars", series.colour);
+            return points(2, 0.7);
+        case Series::Style::triangles:
+            return points(8, 0.8);
     }
     return "with lines";
 }
 
+/// A logarithmic axis has no place for 0, and an error bar must not reach it.
+std::vector<std::vector<double>> columns_of(const Series& series, const LineFigure& figure) {
+    std::vector<std::vector<double>> columns = {series.x, series.y};
+    if (series.error.empty()) return columns;
+    std::vector<double> low(series.y.size()), high(series.y.size());
+    for (std::size_t i = 0; i < low.size(); ++i) {
+        low[i] = series.y[i] - series.error[i];
+        high[i] = series.y[i] + series.error[i];
+        if (figure.log_y && !(low[i] > 0)) low[i] = std::min(series.y[i], figure.y_lowest.value_or(1e-300));
+    }
+    columns.push_back(std::move(low));
+    columns.push_back(std::move(high));
+    return columns;
+}
+
+/// The label of a line at its point next to label_x.
+std::string label_of(const Series& series) {
+    if (!series.label_x || series.label.empty() || series.x.empty()) return {};
+    std::size_t nearest = 0;
+    for (std::size_t i = 0; i < series.x.size(); ++i) {
+        if (std::abs(series.x[i] - *series.label_x) < std::abs(series.x[nearest] - *series.label_x))
+            nearest = i;
+    }
+    return fmt::format(
+        "set label \"{}\" at first {:.10g},first {:.10g} left offset 0.6,0.5 tc rgb \"{}\" front\n",
+        series.label, series.x[nearest], series.y[nearest], series.colour);
+}
+
+std::string range(const std::optional<double>& low, const std::optional<double>& high) {
+    const auto end = [](const std::optional<double>& value) {
+        return value ? fmt::format("{:.10g}", *value) : std::string("*");
+    };
+    return fmt::format("[{}:{}]", end(low), end(high));
+}
+
 }  // namespace
 
-void draw(const LineFigure& figure, const std::filesystem::path& output) {
+std::string script_of(const LineFigure& figure) {
     std::string script, plots;
     for (std::size_t i = 0; i < figure.series.size(); ++i) {
         const Series& series = figure.series[i];
         const std::string block = fmt::format("series{}", i);
-        const bool bars = !series.error.empty();
-        script += data_block(
-            block, bars ? std::vector{series.x, series.y, series.error} : std::vector{series.x, series.y});
-        plots += fmt::format("{}${} using {} {} title \"{}\"", i > 0 ? ", \\\n     " : "", block,
-                             bars ? "1:2:3" : "1:2", style_of(series), series.label);
+        script += data_block(block, columns_of(series, figure));
+        const bool in_key = !series.label.empty() && !series.label_x;
+        plots += fmt::format("{}${} using {} {} {}", i > 0 ? ", \\\n     " : "", block,
+                             series.error.empty() ? "1:2" : "1:2:3:4", style_of(series),
+                             in_key ? fmt::format("title \"{}\"", series.label) : "notitle");
+        script += label_of(series);
     }
     script += fmt::format(
         "set title \"{}\"\nset xlabel \"{}\"\nset ylabel \"{}\"\nset border 3\nset tics nomirror out\n"
-        "set key top right Left reverse samplen 2\nset rmargin 4\nset autoscale xfix\n",
-        figure.title, figure.x_label, figure.y_label);
+        "set key {} Left reverse samplen 2\nset rmargin 4\nset autoscale xfix\n",
+        figure.title, figure.x_label, figure.y_label, figure.key);
     if (figure.log_x) script += "set logscale x\nset format x \"%g\"\n";
     if (figure.log_y) script += "set logscale y\nset format y \"10^{%T}\"\n";
-    if (!figure.log_y) script += "set yrange [0:*]\n";
+    if (figure.x_lowest || figure.x_highest)
+        script += fmt::format("set xrange {}\n", range(figure.x_lowest, figure.x_highest));
+    const auto lowest = figure.y_lowest ? figure.y_lowest : figure.log_y ? std::nullopt : std::optional(0.0);
+    script += fmt::format("set yrange {}\n", range(lowest, {}));
     for (const Marker& marker : figure.markers) {
         script += fmt::format(
             "set arrow from first {0},graph 0 to first {0},graph 1 nohead lw 1.5 dt 3 lc rgb \"{1}\"\n",
@@ -50,7 +103,17 @@ void draw(const LineFigure& figure, const std::filesystem::path& output) {
             fmt::format("set label \"{}\" at first {},graph 0.35 rotate by 90 offset -1.4,0 tc rgb \"{}\"\n",
                         marker.label, marker.x, marker.colour);
     }
-    render(script + "plot " + plots + "\n", output);
+    if (!figure.caption.empty()) {
+        script += fmt::format(
+            "set bmargin 5\nset label \"{}\" at screen 0.5,screen 0.03 center font \",8\" tc rgb "
+            "\"#555555\"\n",
+            figure.caption);
+    }
+    return script + "plot " + plots + "\n";
+}
+
+void draw(const LineFigure& figure, const std::filesystem::path& output) {
+    render(script_of(figure), output);
 }
 
 }  // namespace bayesaim::figures

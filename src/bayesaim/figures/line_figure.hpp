@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,13 @@ namespace bayesaim::figures {
 
 /// Lines are theory; points are measurements, with error bars where given.
 struct Series {
-    enum class Style { line, dashed_line, dots, crosses };
-    std::string label;
+    enum class Style { line, dashed_line, dotted_line, dots, open_dots, crosses, triangles };
+    std::string label;  ///< in the key, or at the line itself; empty for neither
     std::vector<double> x, y;
     std::vector<double> error{};  ///< one standard error; empty for none
     Style style = Style::line;
     std::string colour = colour::blue;
+    std::optional<double> label_x{};  ///< where the label stands at the line, instead of the key
 };
 
 /// A vertical line with a label, such as a threshold.
@@ -30,7 +32,14 @@ struct LineFigure {
     bool log_x = false, log_y = false;
     std::vector<Series> series{};
     std::vector<Marker> markers{};
+    std::string caption{};             ///< below, small: sizes and seeds
+    std::string key = "top right";     ///< place of the key
+    std::optional<double> y_lowest{};  ///< of the axis; logarithmic axes need one where errors reach 0
+    std::optional<double> x_lowest{}, x_highest{};
 };
+
+/// The gnuplot script of a figure, all but terminal and output.
+std::string script_of(const LineFigure& figure);
 
 void draw(const LineFigure& figure, const std::filesystem::path& output);
 
