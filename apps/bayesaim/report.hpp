@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bayesaim/core/files.hpp"
+
 namespace bayesaim::program {
 
 using Json = nlohmann::ordered_json;
@@ -29,8 +31,5 @@ void publish(const Report& report, const std::string& format, const std::string&
 
 /// Throws unless a file of this name can be written.
 void check_writable(const std::string& file);
-
-/// Writes a text file by way of a temporary neighbour, so that readers see all of it or the old one.
-void write_whole(const std::string& file, const std::string& text);
 
 }  // namespace bayesaim::program
