@@ -18,5 +18,8 @@ Action add_phase(CLI::App& app);
 Action add_amp(CLI::App& app);
 Action add_generate(CLI::App& app);
 Action add_fit(CLI::App& app);
+Action add_sweep(CLI::App& app);
+Action add_merge(CLI::App& app);
+Action add_rerun(CLI::App& app);
 
 }  // namespace bayesaim::program

@@ -10,4 +10,8 @@ inline constexpr int interrupted_exit_code = 130;
 void catch_interrupts();
 bool interrupted();
 
+/// A limit on file sizes then makes writing fail, with a message, instead of ending the program. Part of
+/// catch_interrupts.
+void ignore_file_size_signal();
+
 }  // namespace bayesaim::program
