@@ -19,5 +19,8 @@ Action add_amp(CLI::App& app);
 Action add_generate(CLI::App& app);
 Action add_fit(CLI::App& app);
 Action add_predict(CLI::App& app);
+Action add_sweep(CLI::App& app);
+Action add_merge(CLI::App& app);
+Action add_rerun(CLI::App& app);
 
 }  // namespace bayesaim::program

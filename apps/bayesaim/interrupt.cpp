@@ -18,7 +18,10 @@ void raise_flag(int signal) {
 void catch_interrupts() {
     std::signal(SIGINT, raise_flag);
     std::signal(SIGTERM, raise_flag);
+    ignore_file_size_signal();
 }
+
+void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
 bool interrupted() { return interrupt_flag != 0; }
 

@@ -16,4 +16,8 @@ struct Interrupted : std::exception {
     const char* what() const noexcept override { return "interrupted; nothing was written"; }
 };
 
+/// A limit on file sizes then makes writing fail, with a message, instead of ending the program. Part of
+/// catch_interrupts.
+void ignore_file_size_signal();
+
 }  // namespace bayesaim::program

@@ -113,26 +113,6 @@ void check_output_file(const std::string& output, const std::vector<std::string>
         throw std::runtime_error(fmt::format("could not write '{}'", output));
 }
 
-void write_whole(const std::string& file, const std::string& text) {
-    const std::string partial = fmt::format("{}.{}.part", file, getpid());
-    std::error_code error;
-    {
-        std::ofstream out(partial, std::ios::binary);
-        out << text;
-        out.close();
-        if (!out) {
-            std::filesystem::remove(partial, error);
-            throw std::runtime_error(fmt::format("could not write '{}'", file));
-        }
-    }
-    std::filesystem::rename(partial, file, error);
-    if (error) {
-        const std::string reason = error.message();
-        std::filesystem::remove(partial, error);
-        throw std::runtime_error(fmt::format("could not write '{}': {}", file, reason));
-    }
-}
-
 void publish(const Report& report, const std::string& format, const std::string& output) {
     const std::string text = format == "json"  ? format_json(report)
                              : format == "csv" ? format_csv(report)

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bayesaim/core/files.hpp"
+
 namespace bayesaim::program {
 
 using Json = nlohmann::ordered_json;
@@ -33,8 +35,5 @@ void check_writable(const std::string& file);
 /// Before hours of work: throws unless there is a place for their result, and it is none of the files that
 /// are read.
 void check_output_file(const std::string& output, const std::vector<std::string>& inputs);
-
-/// Writes a text file by way of a temporary neighbour, so that readers see all of it or the old one.
-void write_whole(const std::string& file, const std::string& text);
 
 }  // namespace bayesaim::program

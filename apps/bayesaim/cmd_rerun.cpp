@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include "bayesaim/commands.hpp"
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/version.hpp"
+#include "bayesaim/study.hpp"
+
+namespace bayesaim::program {
+namespace {
+
+struct Arguments {
+    std::string file, output;
+    StudyArguments study;
+};
+
+int run(const Arguments& arguments) {
+    namespace fs = std::filesystem;
+    const experiments::Provenance before = experiments::read_provenance(arguments.file);
+    const fs::path home = fs::canonical(arguments.file).parent_path();
+    fs::path directory = arguments.output;
+    if (directory.empty()) directory = home.string() + "-rerun";
+    if (fs::weakly_canonical(directory) == home) {
+        throw_invalid("--output", "another directory than that of the result",
+                      fmt::format("'{}'", directory.string()));
+    }
+    if (!arguments.study.quiet && before.commit != git_commit()) {
+        fmt::print(stderr,
+                   "bayesaim: the result is of version {}, commit {}; this is version {}, commit {}\n",
+                   before.version, before.commit, version(), git_commit());
+    }
+    experiments::SweepOptions options = arguments.study.options();
+    options.shard = before.shard;
+    const experiments::SweepResult result =
+        sweep_with_progress(arguments.study, before.experiment, directory, options);
+
+    Report report{"rerun"};
+    std::size_t compared = 0, same = 0;
+    std::vector<experiments::Point> again;
+    for (std::size_t i = 0; i < result.points.size(); ++i) {
+        if (!options.shard.has(i)) continue;
+        again.push_back(result.points[i]);
+        const auto &then = before.points[i].outcome, &now = result.points[i].outcome;
+        if (!then || !now) continue;
+        ++compared;
+        same += then->same_results(*now) ? 1 : 0;
+    }
+    const StudyCounts counts = count_points(again);
+    report.summary = describe(directory, counts);
+    report.summary["compared"] = compared;
+    report.summary["same_bits"] = same;
+    report.summary["different"] = compared - same;
+    publish(report, arguments.study.format, "");
+    const int code = finish(counts, result.stopped);
+    return code == 0 && same < compared ? 2 : code;
+}
+
+}  // namespace
+
+Action add_rerun(CLI::App& app) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = app.add_subcommand(
+        "rerun", "A study done again from its provenance.json, and whether the results are the same bits");
+    command->add_option("RESULT", arguments->file, "provenance.json of a run directory")->required();
+    command->add_option("--output", arguments->output,
+                        "run directory of the new results (the old one's name with -rerun)");
+    arguments->study.add_to(*command);
+    command->footer("Example:\n  bayesaim rerun results/study/provenance.json");
+    return [arguments] { return run(*arguments); };
+}
+
+}  // namespace bayesaim::program

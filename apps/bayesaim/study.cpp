@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/study.hpp"
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/interrupt.hpp"
+#include "bayesaim/progress.hpp"
+
+namespace bayesaim::program {
+
+void StudyArguments::add_to(CLI::App& app) {
+    add_count(app, "--threads", threads, 0, "threads; results do not depend on it (0: one per core)");
+    app.add_option("--format", format, "table, csv or json")->capture_default_str();
+    app.add_flag("--quiet", quiet, "no messages on standard error");
+    app.parse_complete_callback([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
+}
+
+experiments::SweepOptions StudyArguments::options() const {
+    check_between("--threads", threads, 0, 1024);
+    experiments::SweepOptions options;
+    options.threads = static_cast<std::size_t>(threads);
+    return options;
+}
+
+experiments::SweepResult sweep_with_progress(const StudyArguments& arguments,
+                                             const experiments::Experiment& experiment,
+                                             const std::filesystem::path& directory,
+                                             experiments::SweepOptions options) {
+    catch_interrupts();
+    Progress progress(arguments.quiet, 1);
+    options.progress = [&](const experiments::SweepProgress& now) {
+        progress.update(static_cast<double>(now.finished) / static_cast<double>(now.total),
+                        fmt::format("{} of {} points; {}", now.finished, now.total, now.text));
+        return !interrupted();
+    };
+    experiments::SweepResult result = run_sweep(experiment, directory, options);
+    progress.clear();
+    if (result.damaged > 0 && !arguments.quiet) {
+        fmt::print(stderr, "bayesaim: {} damaged record(s) in the store were ignored\n", result.damaged);
+    }
+    return result;
+}
+
+StudyCounts count_points(const std::vector<experiments::Point>& points) {
+    StudyCounts counts;
+    for (const experiments::Point& point : points) {
+        ++counts.total;
+        if (!point.outcome) {
+            ++counts.missing;
+        } else if (point.outcome->failed()) {
+            ++counts.failed;
+        } else {
+            ++counts.done;
+            if (!point.outcome->good()) ++counts.not_converged;
+        }
+    }
+    return counts;
+}
+
+Json describe(const std::filesystem::path& directory, const StudyCounts& counts) {
+    return {{"directory", directory.string()},       {"total", counts.total},   {"done", counts.done},
+            {"not_converged", counts.not_converged}, {"failed", counts.failed}, {"missing", counts.missing}};
+}
+
+int finish(const StudyCounts& counts, bool stopped) {
+    if (stopped) {
+        fmt::print(stderr, "bayesaim: interrupted; the same command goes on from here\n");
+        return interrupted_exit_code;
+    }
+    return counts.not_converged + counts.failed + counts.missing > 0 ? 2 : 0;
+}
+
+}  // namespace bayesaim::program

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/experiments/estimator_table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/outcome.hpp"
+#include "bayesaim/core/version.hpp"
+#include "bayesaim/data/dataset.hpp"
+#include "bayesaim/estimators/amp.hpp"
+#include "bayesaim/experiments/task_json.hpp"
+#include "bayesaim/theory/free_entropy.hpp"
+
+namespace bayesaim::experiments {
+namespace {
+
+using Values = std::vector<std::pair<std::string, double>>;
+
+Outcome make_outcome(Termination status, const Values& values) {
+    Outcome outcome{std::string(to_string(status))};
+    for (const auto& [name, value] : values) {
+        if (std::isfinite(value)) outcome.values.emplace_back(name, value);
+    }
+    return outcome;
+}
+
+theory::StateEvolutionOptions theory_options(const Task& task, ThreadPool& pool) {
+    theory::StateEvolutionOptions options;
+    options.integration.points = task.integration_points;
+    options.integration.pool = &pool;
+    return options;
+}
+
+Outcome run_theory(const Task& task, const TaskContext& context) {
+    const auto prior = make_prior(task);
+    const auto channel = make_channel(task);
+    const theory::SpectralCurve curve(prior->law());
+    const auto options = theory_options(task, context.pool);
+    const theory::BayesOptimal solution = solve_bayes_optimal(curve, *channel, task.alpha, options);
+    const theory::FixedPoint& point = solution.optimal();
+    const channels::GeneralizationError generalization =
+        generalization_error(point, *channel, options.integration);
+    return make_outcome(point.status, {{"error", point.error()},
+                                       {"standard_error", point.relative_error * point.error()},
+                                       {"overlap", point.parameters.overlap(0, 0)},
+                                       {"conjugate_overlap", point.scalar_conjugate()},
+                                       {"generalization_error", generalization.bayes_optimal},
+                                       {"generalization_standard_error",
+                                        generalization.relative_error * generalization.bayes_optimal},
+                                       {"plugin_generalization_error", generalization.plug_in},
+                                       {"algorithmic_error", solution.uninformed.error()},
+                                       {"iterations", point.iterations}});
+}
+
+Outcome run_amp(const Task& task, const TaskContext& context) {
+    const auto prior = make_prior(task);
+    const auto channel = make_channel(task);
+    data::SyntheticOptions synthetic;
+    synthetic.dim = task.dim;
+    synthetic.alpha = task.alpha;
+    synthetic.seed = task.seed;
+    synthetic.storage =
+        task.token_storage == "memory" ? data::TokenStorage::memory : data::TokenStorage::regenerate;
+    synthetic.precision =
+        task.precision == "double" ? data::Precision::double_precision : data::Precision::float_precision;
+    const data::Synthetic problem = data::make_synthetic(*prior, *channel, synthetic, context.pool);
+
+    estimators::AmpOptions options;
+    options.damping = task.damping;
+    options.adaptive_damping = task.adaptive_damping;
+    options.max_iterations = task.max_iterations;
+    options.tolerance = task.tolerance;
+    if (task.initial == "prior") {  // as the paper starts
+        options.initial_estimate = prior->sample(task.dim, task.seed, 1, context.pool);
+        options.initial_error = 2 * prior->law().variance();
+    } else if (task.initial == "informed") {
+        options.initial_estimate = problem.weights;
+        options.initial_error = theory::informed_error * prior->law().variance();
+    }
+    options.progress = [&](const estimators::AmpIteration& now) {
+        return !context.progress ||
+               context.progress(static_cast<double>(now.iteration) / options.max_iterations,
+                                fmt::format("amp, alpha {:g}, dim {}, seed {}, iteration {}", task.alpha,
+                                            task.dim, task.seed, now.iteration));
+    };
+    const estimators::AmpResult result =
+        estimators::run_amp(problem.data, prior->law(), *channel, options, context.pool);
+    if (result.status == Termination::stopped) return make_outcome(result.status, {});
+    return make_outcome(result.status, {{"error", data::estimation_error(result.estimate, problem.weights)},
+                                        {"predicted_error", result.predicted_error},
+                                        {"theory_error", context.theory.at(task, context.pool)},
+                                        {"iterations", static_cast<double>(result.record.size())}});
+}
+
+/// Fitted to docs/performance.md at 10^10 operations a second.
+double theory_operations(const Task& task) {
+    const auto channel = make_channel(task);
+    if (channel->exact_observations()) return 5e6;
+    return channel->sampled() ? 4e10 * task.integration_points / 128 : 1e8;
+}
+
+/// Per iteration 1.5 products of d x d with d x nT, an eigendecomposition and the shrinkage of d eigenvalues.
+double amp_operations(const Task& task) {
+    const double d = task.dim, products = 3 * task.alpha * task.tokens * std::pow(d, 4);
+    return std::min(80, task.max_iterations) * (products + 50 * std::pow(d, 3) + 1e6 * d);
+}
+
+}  // namespace
+
+const std::vector<EstimatorEntry>& estimator_table() {
+    static const std::vector<EstimatorEntry> table = {
+        {"theory",
+         "state evolution: Bayes-optimal error for large d",
+         {},
+         {"error", "standard_error", "overlap", "conjugate_overlap", "generalization_error",
+          "generalization_standard_error", "plugin_generalization_error", "algorithmic_error", "iterations"},
+         run_theory,
+         theory_operations},
+        {"amp",
+         "approximate message passing on synthetic data",
+         {"dim", "damping", "adaptive_damping", "max_iterations", "tolerance", "initial", "precision",
+          "token_storage", "seed"},
+         {"error", "predicted_error", "theory_error", "iterations"},
+         run_amp,
+         amp_operations},
+    };
+    return table;
+}
+
+std::vector<std::string> estimator_names() {
+    std::vector<std::string> names;
+    for (const EstimatorEntry& entry : estimator_table()) names.push_back(entry.name);
+    return names;
+}
+
+const EstimatorEntry& find_estimator(const std::string& name) {
+    for (const EstimatorEntry& entry : estimator_table()) {
+        if (entry.name == name) return entry;
+    }
+    return estimator_table()[check_one_of("estimator", name, estimator_names())];  // throws
+}
+
+double TheoryErrors::at(const Task& task, ThreadPool& pool) {
+    Task point = task;
+    point.estimator = "theory";
+    const std::string name = canonical(point);
+    {
+        const std::lock_guard lock(mutex_);
+        if (const auto found = known_.find(name); found != known_.end()) return found->second;
+    }
+    const auto prior = make_prior(task);
+    const double error =
+        solve_state_evolution(theory::SpectralCurve(prior->law()), *make_channel(task), task.alpha,
+                              theory::Start::uninformed, theory_options(task, pool))
+            .error();
+    const std::lock_guard lock(mutex_);
+    return known_.emplace(name, error).first->second;
+}
+
+std::optional<Outcome> run_task(const Task& task, const TaskContext& context) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto failed = [](const char* reason) { return Outcome{"failed", reason}; };
+    Outcome outcome;
+    try {
+        outcome = find_estimator(task.estimator).run(task, context);
+    } catch (const std::bad_alloc&) {
+        outcome = failed("not enough memory for a problem of this size");
+    } catch (const std::exception& error) {
+        outcome = failed(error.what());
+    }
+    if (outcome.status == to_string(Termination::stopped)) return std::nullopt;
+    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    outcome.commit = git_commit();
+    return outcome;
+}
+
+std::optional<double> Outcome::value(std::string_view name) const {
+    for (const auto& [known, value] : values) {
+        if (known == name) return value;
+    }
+    return std::nullopt;
+}
+
+bool Outcome::good() const {
+    return status == to_string(Termination::converged) || status == to_string(Termination::exact_recovery);
+}
+
+bool Outcome::same_results(const Outcome& other) const {
+    const auto is_there = [&](const auto& mine) {
+        const auto theirs = other.value(mine.first);
+        return theirs && std::bit_cast<std::uint64_t>(*theirs) == std::bit_cast<std::uint64_t>(mine.second);
+    };
+    return status == other.status && reason == other.reason && values.size() == other.values.size() &&
+           std::all_of(values.begin(), values.end(), is_there);
+}
+
+Json to_json(const Outcome& outcome) {
+    Json object = {{"status", outcome.status}};
+    if (!outcome.reason.empty()) object["reason"] = outcome.reason;
+    object["values"] = Json::object();
+    for (const auto& [name, value] : outcome.values) object["values"][name] = value;
+    object["seconds"] = outcome.seconds;
+    object["commit"] = outcome.commit;
+    return object;
+}
+
+Outcome outcome_from_json(const Json& object) {
+    Outcome outcome{object.at("status").get<std::string>(), object.value("reason", "")};
+    for (const auto& [name, value] : object.at("values").items()) {
+        outcome.values.emplace_back(name, value.get<double>());
+    }
+    outcome.seconds = object.value("seconds", 0.0);
+    outcome.commit = object.value("commit", "");
+    return outcome;
+}
+
+}  // namespace bayesaim::experiments

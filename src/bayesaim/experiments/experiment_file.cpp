@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/experiments/experiment_file.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/files.hpp"
+#include "bayesaim/experiments/estimator_table.hpp"
+#include "bayesaim/experiments/grid.hpp"
+
+namespace bayesaim::experiments {
+namespace {
+
+constexpr std::size_t most_tasks = 10'000'000;
+
+/// Where an error is: "study.toml:3:9: " goes before its message.
+class Source {
+  public:
+    explicit Source(const std::string& name) : name_(name) {}
+
+    [[noreturn]] void reject(const toml::source_position& where, const std::string& message) const {
+        throw InvalidArgument(fmt::format("{}:{}:{}: {}", name_, where.line, where.column, message));
+    }
+    [[noreturn]] void reject(const toml::node& node, const std::string& message) const {
+        reject(node.source().begin, message);
+    }
+    const std::string& name() const { return name_; }
+
+  private:
+    std::string name_;
+};
+
+std::string describe(const toml::node& node) {
+    if (const auto* text = node.as_string()) return fmt::format("the text '{}'", text->get());
+    if (const auto* number = node.as_integer()) return fmt::format("the whole number {}", number->get());
+    if (const auto* number = node.as_floating_point()) return fmt::format("the number {}", number->get());
+    if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+    return node.is_array() ? "a list" : node.is_table() ? "a table" : "a date or time";
+}
+
+/// The values that one key gives to a setting.
+struct Choice {
+    const toml::node* node = nullptr;
+    std::vector<Value> values{};
+    std::optional<Grid> relative{};  ///< instead of values, when they count in thresholds
+};
+
+/// Reads the values of one setting; each must be of the setting's type.
+class ChoiceReader {
+  public:
+    ChoiceReader(const Source& source, const Setting& setting) : source_(source), setting_(setting) {}
+
+    Choice read(const toml::node& node) const {
+        Choice choice{&node};
+        if (const auto* list = node.as_array()) {
+            if (list->empty()) reject(node, "a value or a list of values, got an empty list");
+            for (const toml::node& element : *list) choice.values.push_back(scalar(element));
+        } else if (node.is_string() && numeric()) {
+            read_grid(node, choice);
+        } else {
+            choice.values.push_back(scalar(node));
+        }
+        return choice;
+    }
+
+  private:
+    bool whole() const { return setting_.member.index() <= 1; }
+    bool numeric() const { return setting_.member.index() <= 2; }
+
+    [[noreturn]] void reject(const toml::node& node, const std::string& requirement) const {
+        source_.reject(node, fmt::format("{} must be {}", setting_.name, requirement));
+    }
+
+    const char* requirement() const {
+        static constexpr const char* texts[] = {"a whole number", "a whole number", "a number",
+                                                "true or false", "text"};
+        return texts[setting_.member.index()];
+    }
+
+    Value scalar(const toml::node& node) const {
+        Value value;
+        if (whole() && node.is_integer()) {
+            const std::int64_t number = node.as_integer()->get();
+            if (number < 0) reject(node, fmt::format("a non-negative whole number, got {}", number));
+            value = static_cast<std::uint64_t>(number);
+        } else if (numeric() && !whole() && node.is_number()) {
+            value = *node.value<double>();
+        } else if (setting_.member.index() == 3 && node.is_boolean()) {
+            value = node.as_boolean()->get();
+        } else if (setting_.member.index() == 4 && node.is_string()) {
+            value = node.as_string()->get();
+        } else {
+            reject(node, fmt::format("{}, got {}", requirement(), describe(node)));
+        }
+        check(node, value);
+        return value;
+    }
+
+    void check(const toml::node& node, const Value& value) const {
+        const auto* count = std::get_if<std::uint64_t>(&value);
+        if (setting_.member.index() == 1 && count && *count > std::numeric_limits<int>::max()) {
+            reject(node, fmt::format("at most {}, got {}", std::numeric_limits<int>::max(), *count));
+        }
+        try {
+            if (setting_.check) setting_.check(setting_.name, value);
+        } catch (const InvalidArgument& error) {
+            source_.reject(node, error.what());
+        }
+    }
+
+    void read_grid(const toml::node& node, Choice& choice) const {
+        try {
+            Grid grid(setting_.name, node.as_string()->get());
+            if (grid.relative()) {
+                if (setting_.name != "alpha") reject(node, "made of numbers without x");
+                choice.relative = std::move(grid);
+                return;
+            }
+            for (const double number : grid.values()) {
+                if (whole() && number != std::floor(number)) {
+                    reject(node, fmt::format("made of whole numbers, got {}", number));
+                }
+                choice.values.push_back(whole() ? Value(static_cast<std::uint64_t>(number)) : Value(number));
+                check(node, choice.values.back());
+            }
+        } catch (const InvalidArgument& error) {
+            if (std::string_view(error.what()).starts_with(source_.name())) throw;
+            source_.reject(node, error.what());
+        }
+    }
+
+    const Source& source_;
+    const Setting& setting_;
+};
+
+/// The keys of one [[run]], or of the top of the file.
+struct Block {
+    std::map<std::string, Choice> choices{};
+    const toml::node* seeds = nullptr;
+};
+
+const Setting* find_setting(std::string_view name) {
+    if (name == "spectrum_checksum") return nullptr;  // not for users
+    for (const Setting& setting : setting_table()) {
+        if (setting.name == name) return &setting;
+    }
+    return nullptr;
+}
+
+Block read_block(const Source& source, const toml::table& table, const std::set<std::string>& besides) {
+    Block block;
+    for (const auto& [key, node] : table) {
+        const std::string name(key.str());
+        if (besides.contains(name)) continue;
+        if (name == "seeds") {
+            block.seeds = &node;
+            continue;
+        }
+        const Setting* setting = find_setting(name);
+        if (!setting) {
+            std::vector<std::string> known(besides.begin(), besides.end());
+            for (const Setting& other : setting_table()) {
+                if (find_setting(other.name)) known.push_back(other.name);
+            }
+            known.emplace_back("seeds");
+            source.reject(key.source().begin,
+                          fmt::format("unknown key '{}'; known are {}", name, fmt::join(known, ", ")));
+        }
+        block.choices.emplace(name, ChoiceReader(source, *setting).read(node));
+    }
+    return block;
+}
+
+/// `seeds` is a count, from `seed` on, or a list of seeds.
+void expand_seeds(const Source& source, Block& block) {
+    if (!block.seeds) return;
+    const Setting& setting = *find_setting("seed");
+    if (block.seeds->is_array()) {
+        if (block.choices.contains("seed")) {
+            source.reject(*block.choices["seed"].node, "seed must be left out where seeds is a list");
+        }
+        block.choices["seed"] = ChoiceReader(source, setting).read(*block.seeds);
+        return;
+    }
+    const auto* count = block.seeds->as_integer();
+    if (!count || count->get() < 1 || count->get() > static_cast<std::int64_t>(most_tasks)) {
+        source.reject(*block.seeds,
+                      fmt::format("seeds must be how many (at least 1) or a list of seeds, got {}",
+                                  describe(*block.seeds)));
+    }
+    Choice& seed = block.choices["seed"];
+    if (seed.values.size() > 1)
+        source.reject(*seed.node, "seed must be one number where seeds says how many");
+    const std::uint64_t first = seed.values.empty() ? 0 : std::get<std::uint64_t>(seed.values[0]);
+    seed = {block.seeds};
+    for (std::int64_t i = 0; i < count->get(); ++i)
+        seed.values.emplace_back(first + static_cast<std::uint64_t>(i));
+}
+
+/// Every combination of the values of one run.
+class Expansion {
+  public:
+    Expansion(const Source& source, const Block& block, const toml::table& table,
+              const std::filesystem::path& directory, std::vector<Task>& tasks)
+        : source_(source), block_(block), table_(table), directory_(directory), tasks_(tasks) {}
+
+    void run() { choose(0, Task{}); }
+
+  private:
+    void choose(std::size_t index, Task task) {
+        if (index == setting_table().size()) {
+            if (tasks_.size() >= most_tasks) {
+                source_.reject(table_, fmt::format("a study must have at most {} points", most_tasks));
+            }
+            tasks_.push_back(std::move(task));
+            return;
+        }
+        const Setting& setting = setting_table()[index];
+        if (setting.name == "integration_points") check_problem(task);  // prior and channel are chosen
+        const auto found = block_.choices.find(setting.name);
+        if (found == block_.choices.end() || !applies(task, setting))
+            return choose(index + 1, std::move(task));
+        std::vector<Value> values = found->second.values;
+        if (const auto& relative = found->second.relative) {
+            try {
+                for (const double alpha : relative->values(strong_recovery(task))) values.emplace_back(alpha);
+            } catch (const InvalidArgument& error) {
+                source_.reject(*found->second.node, error.what());
+            }
+        }
+        for (const Value& value : values) {
+            set(task, setting, value);
+            if (setting.name == "spectrum") read_spectrum(*found->second.node, task);
+            choose(index + 1, task);
+        }
+    }
+
+    void read_spectrum(const toml::node& node, Task& task) const {
+        task.spectrum = (directory_ / task.spectrum).lexically_normal().string();
+        try {
+            task.spectrum_checksum = fingerprint(read_whole("spectrum", task.spectrum));
+        } catch (const InvalidArgument& error) {
+            source_.reject(node, error.what());
+        }
+    }
+
+    /// Values that do not fit together: the complaint goes to the key that it names.
+    void check_problem(const Task& task) const {
+        try {
+            make_prior(task);
+            make_channel(task);
+        } catch (const InvalidArgument& error) {
+            const std::string message = error.what();
+            for (const char* name : {"tokens", "beta", "width", "spectrum", "channel", "prior"}) {
+                const auto found = block_.choices.find(name);
+                if (found == block_.choices.end() || message.find(name) == std::string::npos) continue;
+                source_.reject(*found->second.node, message);
+            }
+            source_.reject(table_, message);
+        }
+    }
+
+    const Source& source_;
+    const Block& block_;
+    const toml::table& table_;
+    const std::filesystem::path& directory_;
+    std::vector<Task>& tasks_;
+};
+
+/// Settings that no estimator or prior of these tasks has are mistakes.
+void check_used(const Source& source, const Block& block, const std::vector<Task>& tasks) {
+    const auto check = [&](const std::string& name, const Setting& setting, const toml::node& node) {
+        const auto has = [&](const Task& task) { return applies(task, setting); };
+        if (std::any_of(tasks.begin(), tasks.end(), has)) return;
+        source.reject(node, fmt::format("{} is not a setting of estimator {} with prior {}", name,
+                                        tasks.front().estimator, tasks.front().prior));
+    };
+    for (const auto& [name, choice] : block.choices) check(name, *find_setting(name), *choice.node);
+    if (block.seeds) check("seeds", *find_setting("seed"), *block.seeds);
+}
+
+void add_run(const Source& source, const toml::table& table, const std::filesystem::path& directory,
+             const Block& own, const Block& common, std::vector<Task>& tasks) {
+    Block all = own;
+    all.choices.insert(common.choices.begin(), common.choices.end());
+    if (!all.seeds) all.seeds = common.seeds;
+    expand_seeds(source, all);
+    for (const char* name : {"estimator", "alpha"}) {
+        if (!all.choices.contains(name)) {
+            source.reject(table, fmt::format("{} is missing; a run needs estimator and alpha", name));
+        }
+    }
+    std::vector<Task> added;
+    Expansion(source, all, table, directory, added).run();
+    check_used(source, own, added);
+    tasks.insert(tasks.end(), added.begin(), added.end());
+}
+
+void keep_first_of_equals(std::vector<Task>& tasks) {
+    std::set<std::string> seen;
+    std::vector<Task> unique;
+    for (Task& task : tasks) {
+        if (seen.insert(canonical(task)).second) unique.push_back(std::move(task));
+    }
+    tasks = std::move(unique);
+}
+
+}  // namespace
+
+Experiment parse_experiment(std::string_view text, const std::string& source_name,
+                            const std::filesystem::path& directory) {
+    const Source source(source_name);
+    toml::table file;
+    try {
+        file = toml::parse(text);
+    } catch (const toml::parse_error& error) {
+        std::string message(error.description());
+        std::replace(message.begin(), message.end(), '\n', ' ');
+        source.reject(error.source().begin, message);
+    }
+    Experiment experiment;
+    if (const toml::node* name = file.get("name")) {
+        if (!name->is_string())
+            source.reject(*name, fmt::format("name must be text, got {}", describe(*name)));
+        experiment.name = name->as_string()->get();
+        if (experiment.name.empty() || experiment.name.find('/') != std::string::npos) {
+            source.reject(*name, fmt::format("name must be text without '/', got '{}'", experiment.name));
+        }
+    }
+    const Block common = read_block(source, file, {"name", "run"});
+    if (const toml::node* runs = file.get("run")) {
+        const auto* list = runs->as_array();
+        if (!list || list->empty() || !list->is_homogeneous(toml::node_type::table)) {
+            source.reject(*runs, fmt::format("run must be written as [[run]], got {}", describe(*runs)));
+        }
+        for (const toml::node& run : *list) {
+            const toml::table& table = *run.as_table();
+            add_run(source, table, directory, read_block(source, table, {}), common, experiment.tasks);
+        }
+        check_used(source, common, experiment.tasks);
+    } else {
+        add_run(source, file, directory, common, {}, experiment.tasks);
+    }
+    keep_first_of_equals(experiment.tasks);
+    return experiment;
+}
+
+Experiment read_experiment(const std::filesystem::path& file) {
+    Experiment experiment =
+        parse_experiment(read_whole("experiment file", file), file.string(), file.parent_path());
+    if (experiment.name.empty()) experiment.name = file.stem().string();
+    return experiment;
+}
+
+}  // namespace bayesaim::experiments

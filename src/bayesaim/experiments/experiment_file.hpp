@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bayesaim/experiments/task.hpp"
+
+namespace bayesaim::experiments {
+
+/// A study: its tasks in a fixed order, each once.
+struct Experiment {
+    std::string name;
+    std::vector<Task> tasks;
+};
+
+/// Reads a study from TOML. Each [[run]] gives values to settings (those of setting_table(), and `seeds`); a
+/// list means one point for each combination, the settings above the first [[run]] hold for all of them:
+///
+///   width = [0.5, 1]
+///   [[run]]
+///   estimator = "theory"
+///   alpha = "0.1x:1.1x:11"
+///   [[run]]
+///   estimator = "amp"
+///   alpha = "0.3x,0.6x"
+///   dim = 100
+///   seeds = 4
+///
+/// A number may be a number, a list of numbers or the text of a Grid; `x` counts in units of the
+/// strong-recovery threshold of each point. `seeds` is how many, from `seed` on, or a list.
+/// Throws InvalidArgument: "study.toml:3:9: width must be ...". File names in it are relative to `directory`.
+Experiment parse_experiment(std::string_view text, const std::string& source,
+                            const std::filesystem::path& directory = {});
+
+/// The same from a file; its name without extension is the study's unless it says otherwise.
+Experiment read_experiment(const std::filesystem::path& file);
+
+}  // namespace bayesaim::experiments

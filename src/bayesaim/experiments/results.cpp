@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/experiments/results.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/files.hpp"
+#include "bayesaim/experiments/task_json.hpp"
+
+namespace bayesaim::experiments {
+namespace {
+
+std::string quoted(const std::string& text) {
+    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    std::string out = "\"";
+    for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+    return out + "\"";
+}
+
+std::string cell(const Value& value) {
+    if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+    return std::visit([](const auto& number) -> std::string { return fmt::format("{}", number); }, value);
+}
+
+std::string cell(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+
+/// Those that some point has, in the order of the table.
+std::vector<const Setting*> setting_columns(const std::vector<Point>& points, bool with_seed) {
+    std::vector<const Setting*> columns;
+    for (const Setting& setting : setting_table()) {
+        if (setting.name == "seed" && !with_seed) continue;
+        if (setting.name == "spectrum_checksum" || setting.name == "token_storage") continue;
+        if (std::any_of(points.begin(), points.end(),
+                        [&](const Point& point) { return applies(point.task, setting); })) {
+            columns.push_back(&setting);
+        }
+    }
+    return columns;
+}
+
+std::vector<std::string> value_columns(const std::vector<Point>& points) {
+    std::vector<std::string> columns;
+    for (const EstimatorEntry& estimator : estimator_table()) {
+        if (std::none_of(points.begin(), points.end(),
+                         [&](const Point& point) { return point.task.estimator == estimator.name; })) {
+            continue;
+        }
+        for (const std::string& name : estimator.values) {
+            if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
+        }
+    }
+    return columns;
+}
+
+std::string setting_cells(const Task& task, const std::vector<const Setting*>& columns) {
+    std::string line;
+    for (const Setting* setting : columns) {
+        line += (applies(task, *setting) ? cell(get(task, *setting)) : "") + ',';
+    }
+    return line;
+}
+
+std::string header(const std::vector<const Setting*>& columns) {
+    std::string line;
+    for (const Setting* setting : columns) line += setting->name + ',';
+    return line;
+}
+
+/// The seeds of one point.
+struct Group {
+    Task task;
+    std::vector<const Outcome*> outcomes{};
+};
+
+std::vector<Group> group_seeds(const std::vector<Point>& points) {
+    std::vector<Group> groups;
+    std::map<std::string, std::size_t> index;
+    for (const Point& point : points) {
+        if (!point.outcome) continue;
+        Task task = point.task;
+        task.seed = 0;
+        const auto [found, added] = index.emplace(canonical(task), groups.size());
+        if (added) groups.push_back({task});
+        groups[found->second].outcomes.push_back(&*point.outcome);
+    }
+    return groups;
+}
+
+std::string summary_line(const Group& group) {
+    std::vector<double> errors;
+    double iterations = 0;
+    std::optional<double> standard_error, theory_error, z_score, mean;
+    std::string status = group.outcomes.front()->status;
+    bool good = true;
+    for (const Outcome* outcome : group.outcomes) {
+        if (good && !outcome->good()) status = outcome->status;
+        good &= outcome->good();
+        if (outcome->failed()) continue;
+        if (const auto error = outcome->value("error")) errors.push_back(*error);
+        iterations += outcome->value("iterations").value_or(0);
+        theory_error = outcome->value("theory_error");
+        standard_error = outcome->value("standard_error");
+    }
+    const double count = static_cast<double>(errors.size());
+    if (!errors.empty()) {
+        mean = 0;
+        for (const double error : errors) *mean += error / count;
+        iterations /= count;
+    }
+    if (errors.size() > 1) {
+        double squares = 0;
+        for (const double error : errors) squares += (error - *mean) * (error - *mean);
+        standard_error = std::sqrt(squares / (count - 1) / count);
+        if (theory_error && *standard_error > 0) z_score = (*mean - *theory_error) / *standard_error;
+    }
+    return fmt::format("{},{},{},{},{},{},{},{}\n", errors.size(), group.outcomes.size() - errors.size(),
+                       cell(mean), cell(standard_error), cell(theory_error), cell(z_score),
+                       errors.empty() ? "" : fmt::format("{}", iterations), status);
+}
+
+}  // namespace
+
+std::string Shard::text() const { return fmt::format("{}/{}", index, count); }
+
+Shard parse_shard(std::string_view name, std::string_view text) {
+    Shard shard;
+    const std::size_t slash = std::min(text.find('/'), text.size());
+    const auto number = [&](std::string_view word, std::size_t& value) {
+        const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+        return error == std::errc() && stop == word.data() + word.size();
+    };
+    if (slash == text.size() || !number(text.substr(0, slash), shard.index) ||
+        !number(text.substr(slash + 1), shard.count) || shard.index < 1 || shard.index > shard.count) {
+        throw_invalid(name, "i/N with i from 1 to N", fmt::format("'{}'", text));
+    }
+    return shard;
+}
+
+std::string results_csv(const std::vector<Point>& points) {
+    const auto settings = setting_columns(points, true);
+    const auto values = value_columns(points);
+    std::string text = header(settings);
+    for (const std::string& name : values) text += name + ',';
+    text += "status,reason\n";
+    for (const auto& [task, outcome] : points) {
+        if (!outcome) continue;
+        text += setting_cells(task, settings);
+        for (const std::string& name : values) text += cell(outcome->value(name)) + ',';
+        text += outcome->status + ',' + quoted(outcome->reason) + '\n';
+    }
+    return text;
+}
+
+std::string summary_csv(const std::vector<Point>& points) {
+    const auto settings = setting_columns(points, false);
+    std::string text =
+        header(settings) + "seeds,failed,mean_error,standard_error,theory_error,z_score,iterations,status\n";
+    for (const Group& group : group_seeds(points)) {
+        text += setting_cells(group.task, settings) + summary_line(group);
+    }
+    return text;
+}
+
+std::string payload(const Task& task, const Outcome& outcome) {
+    return Json{{"task", to_json(task, false)}, {"outcome", to_json(outcome)}}.dump();
+}
+
+std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& records) {
+    std::vector<Point> points;
+    points.reserve(experiment.tasks.size());
+    for (const Task& task : experiment.tasks) {
+        points.push_back({task});
+        const auto found = records.payloads.find(key(task));
+        if (found == records.payloads.end()) continue;
+        const Json record = Json::parse(found->second);
+        if (record.at("task") != to_json(task, false)) continue;  // two tasks with one key
+        points.back().outcome = outcome_from_json(record.at("outcome"));
+    }
+    return points;
+}
+
+void write_results(const std::filesystem::path& directory, const Experiment& experiment, const Shard& shard,
+                   const std::vector<Point>& points) {
+    write_whole(directory / results_name, results_csv(points));
+    write_whole(directory / summary_name, summary_csv(points));
+    write_whole(directory / provenance_name, provenance_json({"", "", experiment, shard, points}));
+}
+
+}  // namespace bayesaim::experiments

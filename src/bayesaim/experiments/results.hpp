@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bayesaim/experiments/estimator_table.hpp"
+#include "bayesaim/experiments/experiment_file.hpp"
+#include "bayesaim/experiments/run_store.hpp"
+
+namespace bayesaim::experiments {
+
+/// A part of the tasks of a study, every count-th from the index-th on: what one of several processes does.
+struct Shard {
+    std::size_t index = 1, count = 1;
+    bool has(std::size_t task) const { return task % count == index - 1; }
+    std::string text() const;  ///< "1/3"
+};
+
+/// "1/3"; errors name the argument.
+Shard parse_shard(std::string_view name, std::string_view text);
+
+/// A task with its outcome, where there is one.
+struct Point {
+    Task task;
+    std::optional<Outcome> outcome{};
+};
+
+/// One line per finished point and seed, in the order of the tasks, all digits, no timings: the same bytes
+/// however often the work was interrupted.
+std::string results_csv(const std::vector<Point>& points);
+
+/// One line per point: mean and standard error over the seeds that did not fail, and the theory beside them.
+std::string summary_csv(const std::vector<Point>& points);
+
+/// The outcomes that a store has for these tasks.
+std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& records);
+/// A record of the store.
+std::string payload(const Task& task, const Outcome& outcome);
+
+/// What a provenance file says.
+struct Provenance {
+    std::string version, commit;
+    Experiment experiment;
+    Shard shard{};
+    std::vector<Point> points{};
+};
+
+/// Version, commit, every setting, and status, values and seconds of every point, as JSON. Settings that all
+/// points share are written once.
+std::string provenance_json(const Provenance& provenance);
+/// Throws InvalidArgument for a file that is not one.
+Provenance read_provenance(const std::filesystem::path& file);
+
+/// The files of a run directory.
+inline constexpr const char* store_name = "runs.store";
+inline constexpr const char* provenance_name = "provenance.json";
+inline constexpr const char* results_name = "results.csv";
+inline constexpr const char* summary_name = "summary.csv";
+
+/// Writes results, summary and provenance, each whole or not at all.
+void write_results(const std::filesystem::path& directory, const Experiment& experiment, const Shard& shard,
+                   const std::vector<Point>& points);
+
+}  // namespace bayesaim::experiments

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/experiments/sweep.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/linalg/blas.hpp"
+
+namespace bayesaim::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Tasks below this many operations (about a minute) run one per thread, the others with all threads.
+constexpr double small_task = 1e12;
+
+bool is_small(const Task& task) { return find_estimator(task.estimator).operations(task) < small_task; }
+
+void make_directory(const fs::path& directory) {
+    std::error_code error;
+    fs::create_directories(directory, error);
+    if (error) {
+        throw std::runtime_error(
+            fmt::format("could not make the directory '{}': {}", directory.string(), error.message()));
+    }
+}
+
+/// What a process left behind that was killed while it wrote results. Only under the lock of the store.
+void remove_partial_files(const fs::path& directory) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(directory)) {
+        const std::string name = entry.path().filename().string();
+        for (const char* result : {results_name, summary_name, provenance_name}) {
+            if (name.starts_with(std::string(result) + '.') && name.ends_with(".part")) {
+                fs::remove(entry.path(), ignored);
+            }
+        }
+    }
+}
+
+bool is_missing(const Point& point, const SweepOptions& options) {
+    return !point.outcome || (options.retry_failed && point.outcome->failed());
+}
+
+/// Runs tasks and stores their outcomes. Workers share it.
+class Runner {
+  public:
+    Runner(SweepResult& result, RunStore& store, const SweepOptions& options, std::size_t total,
+           std::size_t finished)
+        : result_(result), store_(store), options_(options), total_(total), finished_(finished) {}
+
+    void run(std::size_t task, ThreadPool& pool) {
+        if (stop_) return;
+        Point& point = result_.points[task];
+        report(0, fmt::format("{}, alpha {:g}", point.task.estimator, point.task.alpha));
+        const auto progress = [this](double fraction, const std::string& text) {
+            return report(fraction, text);
+        };
+        const std::optional<Outcome> outcome = run_task(point.task, {pool, theory_, progress});
+        if (!outcome) return;
+        try {
+            store_.append(key(point.task), payload(point.task, *outcome));
+        } catch (...) {
+            stop_ = true;
+            throw;
+        }
+        const std::lock_guard lock(mutex_);
+        point.outcome = outcome;
+        ++result_.computed;
+        ++finished_;
+    }
+
+    bool stopped() const { return stop_; }
+
+  private:
+    bool report(double fraction, const std::string& text) {
+        const std::lock_guard lock(mutex_);
+        if (!stop_ && options_.progress && !options_.progress({finished_, total_, fraction, text}))
+            stop_ = true;
+        return !stop_;
+    }
+
+    SweepResult& result_;
+    RunStore& store_;
+    const SweepOptions& options_;
+    std::size_t total_, finished_;
+    TheoryErrors theory_;
+    std::mutex mutex_;
+    std::atomic<bool> stop_ = false;
+};
+
+/// Seconds of a multiply-add pair of a matrix product here, times 1/2: one operation.
+double seconds_per_operation() {
+    const Eigen::Index n = 256;
+    const linalg::Matrix a = linalg::Matrix::Ones(n, n);
+    linalg::product(a, a);  // the first one loads the library
+    const auto start = std::chrono::steady_clock::now();
+    const double sum = linalg::product(a, a)(0, 0);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    return elapsed.count() / (2 * static_cast<double>(n * n) * sum);  // sum = n
+}
+
+}  // namespace
+
+SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, const SweepOptions& options) {
+    make_directory(directory);
+    RunStore store(directory / store_name);
+    remove_partial_files(directory);
+
+    SweepResult result{points_of(experiment, store.records())};
+    result.damaged = store.records().damaged;
+    std::vector<std::size_t> small, large;
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < result.points.size(); ++i) {
+        if (!options.shard.has(i)) continue;
+        ++total;
+        if (is_missing(result.points[i], options))
+            (is_small(result.points[i].task) ? small : large).push_back(i);
+    }
+    // Says what the study is even if this process never comes to its end: see merge_sweeps.
+    if (!small.empty() || !large.empty()) {
+        write_results(directory, experiment, options.shard, result.points);
+    }
+
+    Runner runner(result, store, options, total, total - small.size() - large.size());
+    ThreadPool pool(options.threads);
+    pool.for_each(small.size(), [&](std::size_t i) {
+        ThreadPool own(1);
+        runner.run(small[i], own);
+    });
+    for (const std::size_t task : large) runner.run(task, pool);
+    result.stopped = runner.stopped();
+    write_results(directory, experiment, options.shard, result.points);
+    return result;
+}
+
+SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, const SweepOptions& options) {
+    const std::vector<Point> points = points_of(experiment, read_records(directory / store_name));
+    SweepPlan plan;
+    // Seconds and operations of what is done, by estimator and size.
+    using Kind = std::pair<std::string, bool>;
+    struct Rate {
+        double seconds = 0, operations = 0;
+    };
+    std::map<Kind, Rate> measured;
+    std::map<Kind, double> left;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const auto& [task, outcome] = points[i];
+        const Kind kind{task.estimator, is_small(task)};
+        const double operations = find_estimator(task.estimator).operations(task);
+        if (outcome && !outcome->failed()) {
+            measured[kind].seconds += outcome->seconds;
+            measured[kind].operations += operations;
+        }
+        if (!options.shard.has(i)) continue;
+        ++plan.tasks;
+        if (is_missing(points[i], options)) {
+            ++plan.missing;
+            left[kind] += operations;
+        } else {
+            ++(outcome->failed() ? plan.failed : plan.done);
+        }
+    }
+    const double threads = static_cast<double>(ThreadPool(options.threads).threads());
+    plan.measured = !left.empty();
+    for (const auto& [kind, operations] : left) {
+        const auto found = measured.find(kind);
+        const bool known = found != measured.end() && found->second.seconds > 0;
+        // Large tasks were measured with all threads.
+        const double share = known && !kind.second ? 1 : threads;
+        plan.seconds += operations / share *
+                        (known ? found->second.seconds / found->second.operations : seconds_per_operation());
+        plan.measured &= known;
+    }
+    return plan;
+}
+
+std::vector<Point> merge_sweeps(const std::vector<fs::path>& directories, const fs::path& output) {
+    if (directories.empty()) throw_invalid("run directories", "at least one", "none");
+    const Experiment experiment = read_provenance(directories.front() / provenance_name).experiment;
+    std::vector<Point> points(experiment.tasks.size());
+    for (const fs::path& directory : directories) {
+        const Experiment other = read_provenance(directory / provenance_name).experiment;
+        const auto same = [](const Task& a, const Task& b) { return canonical(a) == canonical(b); };
+        if (!std::equal(other.tasks.begin(), other.tasks.end(), experiment.tasks.begin(),
+                        experiment.tasks.end(), same)) {
+            throw_invalid(
+                "run directories", "of one study",
+                fmt::format("'{}' and '{}', which differ", directories.front().string(), directory.string()));
+        }
+        const std::vector<Point> found = points_of(experiment, read_records(directory / store_name));
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            points[i].task = found[i].task;
+            auto& known = points[i].outcome;
+            const auto& outcome = found[i].outcome;
+            if (!outcome) continue;
+            if (known && !known->failed() && !outcome->failed() && !known->same_results(*outcome)) {
+                throw_invalid("run directories", "in agreement",
+                              fmt::format("'{}' with another result than those before for {}",
+                                          directory.string(), canonical(points[i].task)));
+            }
+            if (!known || known->failed()) known = outcome;
+        }
+    }
+    make_directory(output);
+    RunStore store(output / store_name);
+    remove_partial_files(output);
+    const std::vector<Point> there = points_of(experiment, store.records());
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const auto& [task, outcome] = points[i];
+        if (outcome && !(there[i].outcome && there[i].outcome->same_results(*outcome))) {
+            store.append(key(task), payload(task, *outcome));
+        } else if (!outcome) {
+            points[i].outcome = there[i].outcome;
+        }
+    }
+    write_results(output, experiment, {}, points);
+    return points;
+}
+
+}  // namespace bayesaim::experiments

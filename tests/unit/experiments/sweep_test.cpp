@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/experiments/sweep.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "bayesaim/core/files.hpp"
+#include "bayesaim/estimators/amp.hpp"
+
+#include "support/expect_invalid.hpp"
+#include "support/temporary_file.hpp"
+
+namespace bayesaim::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Directories of one test, next to each other.
+class Directories {
+  public:
+    Directories() { fs::remove_all(root_ = file_.path() + ".d"); }
+    ~Directories() {
+        std::error_code ignored;
+        fs::remove_all(root_, ignored);
+    }
+    fs::path operator()(const std::string& name) const { return root_ / name; }
+
+  private:
+    test::TemporaryFile file_{""};
+    fs::path root_;
+};
+
+Experiment small_study() {
+    return parse_experiment(R"(
+width = 0.5
+[[run]]
+estimator = "theory"
+alpha = [0.05625, 0.15, 0.2]
+[[run]]
+estimator = "amp"
+alpha = 0.1
+dim = 30
+seeds = 3
+)",
+                            "study");
+}
+
+TEST(Sweep, PointsComeBackInTheOrderOfTheTasks) {
+    const Directories place;
+    const SweepResult result = run_sweep(small_study(), place("run"));
+    ASSERT_EQ(result.points.size(), 6U);
+    EXPECT_EQ(result.computed, 6U);
+    EXPECT_NEAR(*result.points[0].outcome->value("error"), 0.6818852558, 1e-9);
+    EXPECT_NEAR(*result.points[1].outcome->value("error"), 0.1281308963, 1e-9);
+    EXPECT_EQ(result.points[2].outcome->status, "exact recovery");
+    EXPECT_FALSE(result.points[2].outcome->value("conjugate_overlap"));  // infinite
+    for (std::size_t i = 3; i < 6; ++i) {
+        EXPECT_EQ(result.points[i].task.seed, i - 3);
+        EXPECT_GT(result.points[i].outcome->seconds, 0);
+    }
+}
+
+TEST(Sweep, StopsWhenAskedAndGoesOnLater) {
+    const Directories place;
+    SweepOptions options;
+    options.threads = 1;
+    options.progress = [](const SweepProgress& now) { return now.finished < 4; };
+    const SweepResult first = run_sweep(small_study(), place("run"), options);
+    EXPECT_TRUE(first.stopped);
+    EXPECT_EQ(first.computed, 4U);
+    const SweepResult second = run_sweep(small_study(), place("run"));
+    EXPECT_FALSE(second.stopped);
+    EXPECT_EQ(second.computed, 2U);
+    run_sweep(small_study(), place("whole"));
+    EXPECT_EQ(read_whole("results", place("run") / results_name),
+              read_whole("results", place("whole") / results_name));
+}
+
+TEST(Sweep, SummaryIsMeanAndStandardErrorOverSeeds) {
+    std::vector<Point> points(4);
+    for (std::size_t i = 0; i < 4; ++i) points[i].task.seed = i;
+    points[0].outcome = {"converged", "", {{"error", 1}, {"theory_error", 3}, {"iterations", 10}}};
+    points[1].outcome = {"converged", "", {{"error", 3}, {"theory_error", 3}, {"iterations", 20}}};
+    points[2].outcome = {"failed", "no memory, \"none\"", {}};
+    const std::string text = summary_csv(points);
+    // mean 2, sample variance 2, standard error 1, z = -1; the failed one is counted, not averaged
+    EXPECT_TRUE(text.ends_with(",2,1,2,1,3,-1,15,failed\n")) << text;
+    EXPECT_NE(results_csv(points).find(",failed,\"no memory, \"\"none\"\"\"\n"), std::string::npos);
+}
+
+TEST(Provenance, GivesTheStudyAndItsBitsBack) {
+    const Directories place;
+    const Experiment study = small_study();
+    SweepOptions half;
+    half.shard = {2, 2};
+    const SweepResult result = run_sweep(study, place("run"), half);
+    const Provenance read = read_provenance(place("run") / provenance_name);
+    EXPECT_EQ(read.shard.text(), "2/2");
+    ASSERT_EQ(read.experiment.tasks.size(), study.tasks.size());
+    for (std::size_t i = 0; i < study.tasks.size(); ++i) {
+        EXPECT_EQ(canonical(read.experiment.tasks[i]), canonical(study.tasks[i]));
+        ASSERT_EQ(read.points[i].outcome.has_value(), i % 2 == 1);
+        if (i % 2 == 1) {
+            EXPECT_TRUE(read.points[i].outcome->same_results(*result.points[i].outcome));
+        }
+    }
+}
+
+TEST(Merge, RefusesResultsThatDisagreeByOneBit) {
+    const Directories place;
+    const Experiment study = small_study();
+    run_sweep(study, place("a"));
+    const SweepResult b = run_sweep(study, place("b"));
+    EXPECT_EQ(merge_sweeps({place("a"), place("b")}, place("same")).size(), 6U);
+    Outcome other = *b.points[0].outcome;
+    other.values[0].second = std::nextafter(other.values[0].second, 1.0);
+    RunStore(place("b") / store_name).append(key(study.tasks[0]), payload(study.tasks[0], other));
+    test::expect_invalid([&] { merge_sweeps({place("a"), place("b")}, place("out")); }, "in agreement");
+    EXPECT_FALSE(fs::exists(place("out")));
+    // A failure is no disagreement: the other directory's result counts.
+    RunStore(place("b") / store_name)
+        .append(key(study.tasks[0]), payload(study.tasks[0], {"failed", "bad luck"}));
+    EXPECT_TRUE(merge_sweeps({place("b"), place("a")}, place("out"))[0].outcome->good());
+}
+
+TEST(Tasks, DefaultsAreThoseOfTheAlgorithms) {
+    const estimators::AmpOptions amp;
+    const Task task;
+    EXPECT_EQ(task.damping, amp.damping);
+    EXPECT_EQ(task.adaptive_damping, amp.adaptive_damping);
+    EXPECT_EQ(task.max_iterations, amp.max_iterations);
+    EXPECT_EQ(task.tolerance, amp.tolerance);
+    EXPECT_EQ(task.integration_points, channels::Integration{}.points);
+}
+
+/// Every row of the table: its settings exist, and its outcomes have the values that it announces.
+TEST(EstimatorTable, RowsKeepTheirWord) {
+    for (const EstimatorEntry& entry : estimator_table()) {
+        Task task;
+        task.estimator = entry.name;
+        task.width = 0.5;
+        task.dim = 20;
+        std::size_t own = 0;
+        for (const Setting& setting : setting_table())
+            own += !setting.common && applies(task, setting) ? 1 : 0;
+        EXPECT_EQ(own, entry.settings.size()) << entry.name;
+        EXPECT_EQ(entry.values.front(), "error");
+        EXPECT_GT(entry.operations(task), 0);
+        ThreadPool pool(1);
+        TheoryErrors theory;
+        const auto outcome = run_task(task, {pool, theory});
+        ASSERT_TRUE(outcome.has_value());
+        for (const auto& [name, value] : outcome->values) {
+            EXPECT_EQ(std::count(entry.values.begin(), entry.values.end(), name), 1)
+                << entry.name << ' ' << name;
+        }
+        for (const std::string& name : entry.values)
+            EXPECT_TRUE(outcome->value(name)) << entry.name << ' ' << name;
+        // Same bits for any number of threads.
+        ThreadPool three(3);
+        EXPECT_TRUE(run_task(task, {three, theory})->same_results(*outcome)) << entry.name;
+    }
+}
+
+}  // namespace
+}  // namespace bayesaim::experiments
