@@ -22,5 +22,6 @@ Action add_predict(CLI::App& app);
 Action add_sweep(CLI::App& app);
 Action add_merge(CLI::App& app);
 Action add_rerun(CLI::App& app);
+Action add_figure(CLI::App& app);
 
 }  // namespace bayesaim::program

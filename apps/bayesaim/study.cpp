@@ -10,36 +10,48 @@
 namespace bayesaim::program {
 
 void StudyArguments::add_to(CLI::App& app) {
-    add_count(app, "--threads", threads, 0, "threads; results do not depend on it (0: one per core)");
+    add_threads(app, threads);
     app.add_option("--format", format, "table, csv or json")->capture_default_str();
     app.add_flag("--quiet", quiet, "no messages on standard error");
     app.parse_complete_callback([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
 }
 
 experiments::SweepOptions StudyArguments::options() const {
-    check_between("--threads", threads, 0, 1024);
     experiments::SweepOptions options;
     options.threads = static_cast<std::size_t>(threads);
     return options;
+}
+
+std::function<bool(const experiments::SweepProgress&)> show(Progress& progress, const std::string& title) {
+    catch_interrupts();
+    return [&progress, title](const experiments::SweepProgress& now) {
+        progress.update(static_cast<double>(now.finished) / static_cast<double>(now.total),
+                        fmt::format("{}{} of {} points; {}", title, now.finished, now.total, now.text));
+        return !interrupted();
+    };
 }
 
 experiments::SweepResult sweep_with_progress(const StudyArguments& arguments,
                                              const experiments::Experiment& experiment,
                                              const std::filesystem::path& directory,
                                              experiments::SweepOptions options) {
-    catch_interrupts();
     Progress progress(arguments.quiet, 1);
-    options.progress = [&](const experiments::SweepProgress& now) {
-        progress.update(static_cast<double>(now.finished) / static_cast<double>(now.total),
-                        fmt::format("{} of {} points; {}", now.finished, now.total, now.text));
-        return !interrupted();
-    };
+    options.progress = show(progress);
     experiments::SweepResult result = run_sweep(experiment, directory, options);
     progress.clear();
     if (result.damaged > 0 && !arguments.quiet) {
         fmt::print(stderr, "bayesaim: {} damaged record(s) in the store were ignored\n", result.damaged);
     }
     return result;
+}
+
+StudyCounts& StudyCounts::operator+=(const StudyCounts& other) {
+    total += other.total;
+    done += other.done;
+    not_converged += other.not_converged;
+    failed += other.failed;
+    missing += other.missing;
+    return *this;
 }
 
 StudyCounts count_points(const std::vector<experiments::Point>& points) {

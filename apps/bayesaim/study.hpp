@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "bayesaim/experiments/sweep.hpp"
 #include "bayesaim/options.hpp"
+#include "bayesaim/progress.hpp"
 
 namespace bayesaim::program {
 
@@ -19,6 +21,10 @@ struct StudyArguments {
     experiments::SweepOptions options() const;
 };
 
+/// What a sweep tells goes to the bar; Ctrl-C stops it.
+std::function<bool(const experiments::SweepProgress&)> show(Progress& progress,
+                                                            const std::string& title = "");
+
 /// run_sweep with a bar, and Ctrl-C as a request to stop.
 experiments::SweepResult sweep_with_progress(const StudyArguments& arguments,
                                              const experiments::Experiment& experiment,
@@ -27,6 +33,7 @@ experiments::SweepResult sweep_with_progress(const StudyArguments& arguments,
 
 struct StudyCounts {
     std::size_t total = 0, done = 0, not_converged = 0, failed = 0, missing = 0;
+    StudyCounts& operator+=(const StudyCounts& other);
 };
 StudyCounts count_points(const std::vector<experiments::Point>& points);
 Json describe(const std::filesystem::path& directory, const StudyCounts& counts);

@@ -38,10 +38,8 @@ theory::StateEvolutionOptions theory_options(const Task& task, ThreadPool& pool)
     return options;
 }
 
-Outcome run_theory(const Task& task, const TaskContext& context) {
-    const auto prior = make_prior(task);
+Outcome solve_theory(const theory::EstimationCurve& curve, const Task& task, const TaskContext& context) {
     const auto channel = make_channel(task);
-    const theory::SpectralCurve curve(prior->law());
     const auto options = theory_options(task, context.pool);
     const theory::BayesOptimal solution = solve_bayes_optimal(curve, *channel, task.alpha, options);
     const theory::FixedPoint& point = solution.optimal();
@@ -57,6 +55,15 @@ Outcome run_theory(const Task& task, const TaskContext& context) {
                                        {"plugin_generalization_error", generalization.plug_in},
                                        {"algorithmic_error", solution.uninformed.error()},
                                        {"iterations", point.iterations}});
+}
+
+Outcome run_theory(const Task& task, const TaskContext& context) {
+    const auto prior = make_prior(task);
+    return solve_theory(theory::SpectralCurve(prior->law()), task, context);
+}
+
+Outcome run_small_width(const Task& task, const TaskContext& context) {
+    return solve_theory(theory::SmallWidthCurve(), task, context);
 }
 
 Outcome run_amp(const Task& task, const TaskContext& context) {
@@ -115,13 +122,27 @@ double amp_operations(const Task& task) {
 }  // namespace
 
 const std::vector<EstimatorEntry>& estimator_table() {
+    const std::vector<std::string> theory_values = {"error",
+                                                    "standard_error",
+                                                    "overlap",
+                                                    "conjugate_overlap",
+                                                    "generalization_error",
+                                                    "generalization_standard_error",
+                                                    "plugin_generalization_error",
+                                                    "algorithmic_error",
+                                                    "iterations"};
     static const std::vector<EstimatorEntry> table = {
         {"theory",
          "state evolution: Bayes-optimal error for large d",
          {},
-         {"error", "standard_error", "overlap", "conjugate_overlap", "generalization_error",
-          "generalization_standard_error", "plugin_generalization_error", "algorithmic_error", "iterations"},
+         theory_values,
          run_theory,
+         theory_operations},
+        {"small-width",
+         "the same for width to 0; alpha counts in units of the width",
+         {},
+         theory_values,
+         run_small_width,
          theory_operations},
         {"amp",
          "approximate message passing on synthetic data",

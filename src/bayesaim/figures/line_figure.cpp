@@ -25,13 +25,13 @@ std::string style_of(const Series& series) {
         case Series::Style::dotted_line:
             return line(3);
         case Series::Style::dots:
-            return points(7, 0.6);
+            return points(7, 0.8);
         case Series::Style::open_dots:
-            return points(6, 0.7);
+            return points(6, 0.9);
         case Series::Style::crosses:
-            return points(2, 0.7);
+            return points(2, 0.8);
         case Series::Style::triangles:
-            return points(8, 0.8);
+            return points(8, 0.9);
     }
     return "with lines";
 }
@@ -59,9 +59,9 @@ std::string label_of(const Series& series) {
         if (std::abs(series.x[i] - *series.label_x) < std::abs(series.x[nearest] - *series.label_x))
             nearest = i;
     }
-    return fmt::format(
-        "set label \"{}\" at first {:.10g},first {:.10g} left offset 0.6,0.5 tc rgb \"{}\" front\n",
-        series.label, series.x[nearest], series.y[nearest], series.colour);
+    return fmt::format("set label \"{}\" at first {:.10g},first {:.10g} {} tc rgb \"{}\" front\n",
+                       series.label, series.x[nearest], series.y[nearest],
+                       series.label_below ? "right offset -0.8,-0.3" : "left offset 0.6,0.5", series.colour);
 }
 
 std::string range(const std::optional<double>& low, const std::optional<double>& high) {
@@ -86,7 +86,8 @@ std::string script_of(const LineFigure& figure) {
         script += label_of(series);
     }
     script += fmt::format(
-        "set title \"{}\"\nset xlabel \"{}\"\nset ylabel \"{}\"\nset border 3\nset tics nomirror out\n"
+        "set title \"{}\"\nset xlabel \"{}\"\nset ylabel \"{}\"\nset border 3\nset tics nomirror out\nset "
+        "bars 0.4\n"
         "set key {} Left reverse samplen 2\nset rmargin 4\nset autoscale xfix\n",
         figure.title, figure.x_label, figure.y_label, figure.key);
     if (figure.log_x) script += "set logscale x\nset format x \"%g\"\n";

@@ -17,6 +17,8 @@ struct Series {
     std::vector<double> error{};  ///< one standard error; empty for none
     Style style = Style::line;
     std::string colour = colour::blue;
+    std::string name{};               ///< in tables of the numbers; the label if empty
+    bool label_below = false;         ///< left and below the line, instead of right and above
     std::optional<double> label_x{};  ///< where the label stands at the line, instead of the key
 };
 

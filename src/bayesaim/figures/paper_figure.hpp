@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bayesaim/experiments/sweep.hpp"
+#include "bayesaim/figures/line_figure.hpp"
+
+/// The figures of the paper: which runs each one needs, as a study, and how their results are drawn.
+namespace bayesaim::figures {
+
+/// quick: smaller dimension and fewer seeds, a minute at most; full: the sizes of the paper.
+enum class Size { quick, full };
+
+/// A number that a reader would look for, with what it should be.
+struct Headline {
+    std::string what;
+    double measured = 0;
+    std::optional<double> standard_error{};
+    double theory = 0;
+};
+
+struct Composition {
+    LineFigure figure;
+    std::vector<Headline> headlines{};
+};
+
+using Points = std::vector<experiments::Point>;
+
+struct PaperFigure {
+    std::string name;
+    std::string summary;
+    std::function<std::string(Size)> study;  ///< in TOML, as a user would write it
+    std::function<Composition(const Points&, Size)> compose;
+};
+
+const std::vector<PaperFigure>& paper_figures();
+const PaperFigure& find_paper_figure(const std::string& name);
+
+/// What was drawn, and from what.
+struct Drawn {
+    Composition composition;
+    experiments::SweepResult sweep;
+    std::vector<std::filesystem::path> files;  ///< pictures first
+};
+
+/// Runs what is missing of the study in `directory`/runs/NAME-SIZE and writes NAME.pdf, .svg, .png, the
+/// numbers in them as NAME.csv, the gnuplot script and the provenance as NAME.json to `directory`. Nothing is
+/// drawn if the sweep was stopped.
+Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
+                        const experiments::SweepOptions& options);
+
+/// The numbers of a figure: series, x, y, standard_error, one line per point.
+std::string csv_of(const LineFigure& figure);
+
+// ---- for the figures themselves
+// ----------------------------------------------------------------------------
+
+/// Which points belong to a series.
+using Choice = std::function<bool(const experiments::Task&)>;
+
+/// The mean of a value over the seeds of each alpha, in the order of alpha, with its standard error where
+/// there are several; x is alpha times a factor.
+struct Curve {
+    std::vector<double> x, y, error;
+};
+Curve collect(const Points& points, const std::string& estimator, const Choice& choice,
+              std::string_view value = "error", double x_factor = 1);
+
+/// The headline of one measured point of a curve next to the theory of the same point.
+Headline headline(std::string what, const Points& points, const std::string& estimator, const Choice& choice,
+                  double alpha, std::string_view value = "error");
+
+Series line(std::string label, Curve curve, const char* colour, Series::Style style = Series::Style::line);
+Series dots(std::string label, Curve curve, const char* colour, Series::Style style = Series::Style::dots);
+
+/// "d = 60, 4 seeds (quick)" of the runs of an estimator.
+std::string describe_runs(const Points& points, const std::string& estimator, Size size);
+
+namespace paper {
+PaperFigure hardmax();
+PaperFigure hardmax_small_width();
+PaperFigure softmax_widths();
+PaperFigure softmax();
+PaperFigure linear();
+PaperFigure many_tokens();
+PaperFigure softmax_small_width();
+}  // namespace paper
+
+}  // namespace bayesaim::figures
