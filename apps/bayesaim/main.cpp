@@ -45,8 +45,8 @@ int main(int argc, char** argv) {
     app.get_formatter()->column_width(34);
     try {
         std::vector<std::pair<CLI::App*, Action>> commands;
-        for (const auto add : {add_theory, add_threshold, add_phase, add_amp, add_spectrum, add_denoise,
-                               add_generate, add_fit, add_predict}) {
+        for (const auto add : {add_theory, add_threshold, add_phase, add_amp, add_gd, add_spectrum,
+                               add_denoise, add_generate, add_fit, add_predict}) {
             Action action = add(app);
             commands.emplace_back(app.get_subcommands({}).back(), std::move(action));
         }
