@@ -168,7 +168,7 @@ TEST(GdCommand, RefusesACheckpointThatDoesNotFit) {
     refuse(small + "--no-amp --optimizer gd --resume --checkpoint " + file, "same settings");
     refuse(small + "--no-amp --checkpoint " + file, "--checkpoint must be a new file, or used with --resume");
     refuse(small + "--resume", "--resume must be used with --checkpoint");
-    refuse(small + "--resume --checkpoint " + place.file("none.h5"), "readable file");
+    refuse(small + "--resume --checkpoint " + place.file("none.h5"), "none.h5'");
     const std::string whole = cli::read(file);
     refuse(
         small + "--no-amp --resume --checkpoint " + place.write("half.h5", whole.substr(0, whole.size() / 2)),

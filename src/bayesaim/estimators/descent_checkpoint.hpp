@@ -15,9 +15,9 @@ struct DescentCheckpoint {
     std::vector<Descent> descents{};
 };
 
-/// One HDF5 file: /settings, /finished, /starts, /weights, /first_moment, /second_moment, /record, /checksum.
-/// Written under a temporary name, then renamed: a program that dies leaves the old one or the new one.
-/// std::runtime_error when it cannot be written. HDF5 is not thread-safe: use these from one thread.
+/// One HDF5 file: /starts, /weights, /first_moment, /second_moment and /record, the texts and a checksum as
+/// attributes. Written under a temporary name, then renamed: a program that dies leaves the old one or the
+/// new one. The numbers of a descent that diverged, of no use, become 0. See data/hdf5_file for errors.
 void write_descent_checkpoint(const std::string& file, const DescentCheckpoint& checkpoint);
 
 /// InvalidArgument in one line that names the file when it is no checkpoint, incomplete or damaged.

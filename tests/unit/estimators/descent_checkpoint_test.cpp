@@ -73,7 +73,8 @@ TEST(DescentCheckpoint, RefusesADamagedFile) {
     const std::string whole((std::istreambuf_iterator<char>(in)), {});
     const auto refuse = [&](const std::string& content) {
         const test::TemporaryFile damaged(content);
-        test::expect_invalid([&] { read_descent_checkpoint(damaged.path()); }, "checkpoint must be");
+        test::expect_invalid([&] { read_descent_checkpoint(damaged.path()); },
+                             "checkpoint '" + damaged.path());
     };
     refuse("");
     refuse("not HDF5");
@@ -89,8 +90,7 @@ TEST(DescentCheckpoint, RefusesADamagedFile) {
 }
 
 TEST(DescentCheckpoint, SaysWhichFileCannotBeReadOrWritten) {
-    test::expect_invalid([] { read_descent_checkpoint("/nowhere/c.h5"); },
-                         "checkpoint must be a readable file, got '/nowhere/c.h5'");
+    test::expect_invalid([] { read_descent_checkpoint("/nowhere/c.h5"); }, "checkpoint '/nowhere/c.h5'");
     EXPECT_THROW(write_descent_checkpoint("/nowhere/c.h5", {"s", "f"}), std::runtime_error);
 }
 
