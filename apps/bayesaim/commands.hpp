@@ -16,6 +16,7 @@ Action add_theory(CLI::App& app);
 Action add_threshold(CLI::App& app);
 Action add_phase(CLI::App& app);
 Action add_amp(CLI::App& app);
+Action add_gd(CLI::App& app);
 Action add_generate(CLI::App& app);
 Action add_fit(CLI::App& app);
 Action add_predict(CLI::App& app);

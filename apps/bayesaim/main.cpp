@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
     try {
         std::vector<std::pair<CLI::App*, Action>> commands;
         for (const auto add :
-             {add_theory, add_threshold, add_phase, add_amp, add_spectrum, add_denoise, add_generate, add_fit,
-              add_predict, add_sweep, add_merge, add_rerun, add_figure}) {
+             {add_theory, add_threshold, add_phase, add_amp, add_gd, add_spectrum, add_denoise, add_generate,
+              add_fit, add_predict, add_sweep, add_merge, add_rerun, add_figure}) {
             Action action = add(app);
             commands.emplace_back(app.get_subcommands({}).back(), std::move(action));
         }

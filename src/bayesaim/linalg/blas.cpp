@@ -24,6 +24,22 @@ int leading_dimension(const M& matrix) {
     return as_int(std::max<Eigen::Index>(1, matrix.outerStride()));
 }
 
+/// C = alpha op(A) op(B) + beta C by the BLAS function of the scalar type.
+template <class Gemm, class Scalar, class ConstRef, class Ref>
+void multiply_with(Gemm gemm, Scalar alpha, const ConstRef& a, Transpose transpose_a, const ConstRef& b,
+                   Transpose transpose_b, Scalar beta, Ref& c) {
+    const bool at = transpose_a == Transpose::yes, bt = transpose_b == Transpose::yes;
+    const Eigen::Index rows = at ? a.cols() : a.rows(), inner = at ? a.rows() : a.cols();
+    const Eigen::Index cols = bt ? b.rows() : b.cols();
+    check_size("rows of the second factor", bt ? b.cols() : b.rows(), inner);
+    check_size("rows of the product", c.rows(), rows);
+    check_size("columns of the product", c.cols(), cols);
+    const SerialBlas serial;
+    gemm(CblasColMajor, cblas_flag(transpose_a), cblas_flag(transpose_b), as_int(rows), as_int(cols),
+         as_int(inner), alpha, a.data(), leading_dimension(a), b.data(), leading_dimension(b), beta, c.data(),
+         leading_dimension(c));
+}
+
 }  // namespace
 
 int blas_threads() {
@@ -59,16 +75,12 @@ SerialBlas::~SerialBlas() {
 
 void multiply(double alpha, const ConstMatrixRef& a, Transpose transpose_a, const ConstMatrixRef& b,
               Transpose transpose_b, double beta, MatrixRef c) {
-    const bool at = transpose_a == Transpose::yes, bt = transpose_b == Transpose::yes;
-    const Eigen::Index rows = at ? a.cols() : a.rows(), inner = at ? a.rows() : a.cols();
-    const Eigen::Index cols = bt ? b.rows() : b.cols();
-    check_size("rows of the second factor", bt ? b.cols() : b.rows(), inner);
-    check_size("rows of the product", c.rows(), rows);
-    check_size("columns of the product", c.cols(), cols);
-    const SerialBlas serial;
-    cblas_dgemm(CblasColMajor, cblas_flag(transpose_a), cblas_flag(transpose_b), as_int(rows), as_int(cols),
-                as_int(inner), alpha, a.data(), leading_dimension(a), b.data(), leading_dimension(b), beta,
-                c.data(), leading_dimension(c));
+    multiply_with(cblas_dgemm, alpha, a, transpose_a, b, transpose_b, beta, c);
+}
+
+void multiply(float alpha, const ConstFloatMatrixRef& a, Transpose transpose_a, const ConstFloatMatrixRef& b,
+              Transpose transpose_b, float beta, FloatMatrixRef c) {
+    multiply_with(cblas_sgemm, alpha, a, transpose_a, b, transpose_b, beta, c);
 }
 
 Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b) {

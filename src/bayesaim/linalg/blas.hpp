@@ -10,12 +10,17 @@ using Matrix = Eigen::MatrixXd;  ///< column-major
 using Vector = Eigen::VectorXd;
 using ConstMatrixRef = Eigen::Ref<const Matrix, 0, Eigen::OuterStride<>>;
 using MatrixRef = Eigen::Ref<Matrix, 0, Eigen::OuterStride<>>;
+using FloatMatrix = Eigen::MatrixXf;
+using ConstFloatMatrixRef = Eigen::Ref<const FloatMatrix, 0, Eigen::OuterStride<>>;
+using FloatMatrixRef = Eigen::Ref<FloatMatrix, 0, Eigen::OuterStride<>>;
 
 enum class Transpose { no, yes };
 
 /// C = alpha op(A) op(B) + beta C
 void multiply(double alpha, const ConstMatrixRef& a, Transpose transpose_a, const ConstMatrixRef& b,
               Transpose transpose_b, double beta, MatrixRef c);
+void multiply(float alpha, const ConstFloatMatrixRef& a, Transpose transpose_a, const ConstFloatMatrixRef& b,
+              Transpose transpose_b, float beta, FloatMatrixRef c);
 
 /// A B
 Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b);

@@ -49,6 +49,17 @@ RC_GTEST_PROP(Multiply, EqualsEigensLazyProduct, ()) {
     RC_ASSERT(distance(c, expected) <= 4 * roundoff(inner));
 }
 
+/// Round-off of single precision; the product in double of other factors is off by about 1.
+TEST(Multiply, InFloatEqualsTheProductInDouble) {
+    const Matrix a = normal_matrix(40, 30, 1), b = normal_matrix(20, 40, 2);
+    Eigen::MatrixXf c = Eigen::MatrixXf::Ones(30, 20);
+    multiply(2.0F, Eigen::MatrixXf(a.cast<float>()), Transpose::yes, Eigen::MatrixXf(b.cast<float>()),
+             Transpose::yes, -1.0F, c);
+    const Matrix expected =
+        2 * Matrix(a.transpose().lazyProduct(b.transpose())) - Matrix(Matrix::Ones(30, 20));
+    EXPECT_LE(distance(c.cast<double>(), expected), 1e-4);
+}
+
 TEST(Multiply, WorksOnBlocksOfLargerMatrices) {
     const Matrix a = normal_matrix(30, 30, 1), b = normal_matrix(30, 30, 2);
     Matrix c = Matrix::Zero(30, 30);

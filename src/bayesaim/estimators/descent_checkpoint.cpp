@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/estimators/descent_checkpoint.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/hdf5_file.hpp"
+
+namespace bayesaim::estimators {
+namespace {
+
+/// Rows of numbers, one or more for each descent: for matrices the columns. Not in the file when empty.
+struct Table {
+    std::size_t columns = 1;
+    std::vector<double> values{};
+};
+using Tables = std::map<std::string, Table>;
+constexpr const char* table_names[] = {"starts", "weights", "first_moment", "second_moment", "record"};
+constexpr double none = -1;  // no status, no error: neither is negative
+
+/// FNV-1a over the texts, and names, shapes and bits of the tables.
+std::uint64_t checksum(const DescentCheckpoint& texts, const Tables& tables) {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    const auto add = [&hash](std::uint64_t word) { hash = (hash ^ word) * 0x100000001b3; };
+    const auto add_text = [&add](const std::string& text) {
+        for (const char c : text) add(static_cast<unsigned char>(c));
+        add(text.size());
+    };
+    add_text(texts.settings);
+    add_text(texts.finished);
+    for (const auto& [name, table] : tables) {
+        add_text(name);
+        add(table.columns);
+        for (const double value : table.values) add(std::bit_cast<std::uint64_t>(value));
+    }
+    return hash;
+}
+
+void append(Table& table, std::initializer_list<double> row) {
+    table.columns = row.size();
+    table.values.insert(table.values.end(), row);
+}
+
+void append(Table& table, const linalg::Matrix& matrix) {
+    if (matrix.size() == 0) return;
+    table.columns = static_cast<std::size_t>(matrix.rows());
+    if (matrix.allFinite()) {
+        table.values.insert(table.values.end(), matrix.data(), matrix.data() + matrix.size());
+    } else {
+        table.values.insert(table.values.end(), static_cast<std::size_t>(matrix.size()), 0);
+    }
+}
+
+Tables to_tables(const std::vector<Descent>& descents) {
+    Tables tables;
+    for (const Descent& descent : descents) {
+        append(tables["starts"],
+               {static_cast<double>(descent.start), static_cast<double>(descent.step),
+                descent.status ? static_cast<double>(*descent.status) : none, descent.seconds,
+                static_cast<double>(descent.weights.cols()), static_cast<double>(descent.record.size())});
+        append(tables["weights"], descent.weights);
+        append(tables["first_moment"], descent.first_moment);
+        append(tables["second_moment"], descent.second_moment);
+        for (const DescentStep& row : descent.record) {
+            append(tables["record"], {static_cast<double>(row.step), row.loss, row.gradient_norm,
+                                      row.true_error.value_or(none)});
+        }
+    }
+    std::erase_if(tables, [](const auto& entry) { return entry.second.values.empty(); });
+    return tables;
+}
+
+/// Takes the next rows of a table; throws where there are none left.
+class Rows {
+  public:
+    explicit Rows(const Table& table) : table_(table) {}
+
+    std::span<const double> take(std::size_t rows) {
+        const std::size_t count = rows * table_.columns;
+        if (count > table_.values.size() - used_) throw_invalid("checkpoint", "complete", "too few numbers");
+        return std::span(table_.values).subspan(std::exchange(used_, used_ + count), count);
+    }
+
+    /// Empty if the table is.
+    linalg::Matrix matrix(std::size_t columns) {
+        if (table_.values.empty()) return {};
+        const auto values = take(columns);
+        return Eigen::Map<const linalg::Matrix>(values.data(), static_cast<Eigen::Index>(table_.columns),
+                                                static_cast<Eigen::Index>(columns));
+    }
+
+  private:
+    const Table& table_;
+    std::size_t used_ = 0;
+};
+
+std::vector<Descent> from_tables(Tables& tables) {
+    std::vector<Descent> descents;
+    Rows starts(tables["starts"]), weights(tables["weights"]), first(tables["first_moment"]),
+        second(tables["second_moment"]), record(tables["record"]);
+    for (std::size_t m = tables["starts"].values.size() / tables["starts"].columns; m > 0; --m) {
+        const auto row = starts.take(1);
+        Descent descent;
+        descent.start = static_cast<std::uint64_t>(row[0]);
+        descent.step = static_cast<int>(row[1]);
+        if (row[2] != none) descent.status = static_cast<Termination>(static_cast<int>(row[2]));
+        descent.seconds = row[3];
+        const auto columns = static_cast<std::size_t>(row[4]);
+        descent.weights = weights.matrix(columns);
+        descent.first_moment = first.matrix(columns);
+        descent.second_moment = second.matrix(columns);
+        for (auto rows = static_cast<std::size_t>(row[5]); rows > 0; --rows) {
+            const auto values = record.take(1);
+            DescentStep step{static_cast<int>(values[0]), values[1], values[2]};
+            if (values[3] != none) step.true_error = values[3];
+            descent.record.push_back(step);
+        }
+        descents.push_back(std::move(descent));
+    }
+    return descents;
+}
+
+DescentCheckpoint read(const std::string& file) {
+    const data::Hdf5Reader reader(file);
+    const data::Attributes attributes = reader.attributes();
+    const auto settings = data::text_attribute(attributes, "settings"),
+               finished = data::text_attribute(attributes, "finished");
+    const auto sum = attributes.find("checksum");
+    if (!settings || !finished || sum == attributes.end())
+        throw_invalid("file", "a checkpoint", "another kind of file");
+    DescentCheckpoint checkpoint{*settings, *finished};
+    Tables tables;
+    for (const char* name : table_names) {
+        if (!reader.has(name)) continue;
+        const data::Hdf5Array array = reader.array(name, "(1, rows, columns)");
+        const auto rows = static_cast<std::size_t>(array.shape[0] * array.shape[1]);
+        Table table{static_cast<std::size_t>(array.shape[2]), {}};
+        table.values.resize(rows * table.columns);
+        data::read_all(array, table.values.data());
+        tables.emplace(name, std::move(table));
+    }
+    if (sum->second != data::Attribute(checksum(checkpoint, tables)))
+        throw_invalid("checksum of the file", "that of its content", "another one: it is damaged");
+    checkpoint.descents = from_tables(tables);
+    return checkpoint;
+}
+
+}  // namespace
+
+void write_descent_checkpoint(const std::string& file, const DescentCheckpoint& checkpoint) {
+    const Tables tables = to_tables(checkpoint.descents);
+    std::size_t bytes = checkpoint.settings.size() + checkpoint.finished.size();
+    for (const auto& [name, table] : tables) bytes += table.values.size() * sizeof(double);
+    data::Hdf5Writer out(file, static_cast<Eigen::Index>(bytes));
+    for (const auto& [name, table] : tables) {
+        const auto columns = static_cast<Eigen::Index>(table.columns),
+                   rows = static_cast<Eigen::Index>(table.values.size()) / columns;
+        out.write(name.c_str(), {1, rows, columns}, table.values.data());
+    }
+    out.write({{"settings", checkpoint.settings},
+               {"finished", checkpoint.finished},
+               {"checksum", checksum(checkpoint, tables)}});
+    out.finish();
+}
+
+DescentCheckpoint read_descent_checkpoint(const std::string& file) {
+    try {
+        return read(file);
+    } catch (const InvalidArgument& error) {
+        throw InvalidArgument(fmt::format("checkpoint '{}': {}", file, error.what()));
+    }
+}
+
+}  // namespace bayesaim::estimators
