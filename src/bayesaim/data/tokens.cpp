@@ -74,9 +74,12 @@ TokenSource::TokenSource(Eigen::Index samples, Eigen::Index tokens, Eigen::Index
 
 std::size_t samples_per_block(const TokenSource& source) {
     // About 2^16 numbers: the block and its product with S stay in the second-level cache, and small problems
-    // still have work for several threads.
-    const auto per_sample = static_cast<std::size_t>(source.tokens() * source.dim());
-    return std::clamp<std::size_t>((std::size_t{1} << 16) / per_sample, 16, 4096);
+    // still have work for several threads. At least 256 columns: the d x d matrices of large problems pass
+    // through memory once per block.
+    const auto dim = static_cast<std::size_t>(source.dim()),
+               tokens = static_cast<std::size_t>(source.tokens());
+    const std::size_t columns = std::max<std::size_t>((std::size_t{1} << 16) / dim, 256);
+    return std::clamp<std::size_t>(columns / tokens, 16, 4096);
 }
 
 std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,

@@ -15,6 +15,7 @@
 #include "bayesaim/core/version.hpp"
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/estimators/amp.hpp"
+#include "bayesaim/estimators/averaged_gradient_descent.hpp"
 #include "bayesaim/experiments/task_json.hpp"
 #include "bayesaim/theory/free_entropy.hpp"
 
@@ -66,9 +67,8 @@ Outcome run_small_width(const Task& task, const TaskContext& context) {
     return solve_theory(theory::SmallWidthCurve(), task, context);
 }
 
-Outcome run_amp(const Task& task, const TaskContext& context) {
-    const auto prior = make_prior(task);
-    const auto channel = make_channel(task);
+data::Synthetic make_problem(const Task& task, const priors::Prior& prior, const channels::Channel& channel,
+                             ThreadPool& pool) {
     data::SyntheticOptions synthetic;
     synthetic.dim = task.dim;
     synthetic.alpha = task.alpha;
@@ -77,7 +77,13 @@ Outcome run_amp(const Task& task, const TaskContext& context) {
         task.token_storage == "memory" ? data::TokenStorage::memory : data::TokenStorage::regenerate;
     synthetic.precision =
         task.precision == "double" ? data::Precision::double_precision : data::Precision::float_precision;
-    const data::Synthetic problem = data::make_synthetic(*prior, *channel, synthetic, context.pool);
+    return data::make_synthetic(prior, channel, synthetic, pool);
+}
+
+Outcome run_amp(const Task& task, const TaskContext& context) {
+    const auto prior = make_prior(task);
+    const auto channel = make_channel(task);
+    const data::Synthetic problem = make_problem(task, *prior, *channel, context.pool);
 
     estimators::AmpOptions options;
     options.damping = task.damping;
@@ -106,6 +112,52 @@ Outcome run_amp(const Task& task, const TaskContext& context) {
                                         {"iterations", static_cast<double>(result.record.size())}});
 }
 
+/// Columns of the student W.
+Eigen::Index student_columns(const Task& task) {
+    const double width = task.student_width > 0 ? task.student_width : task.width;
+    return std::max<Eigen::Index>(1, static_cast<Eigen::Index>(std::llround(width * task.dim)));
+}
+
+Outcome run_gd(const Task& task, const TaskContext& context) {
+    check_one_of("prior of gradient descent", task.prior, {"wishart"});
+    const auto prior = make_prior(task);
+    const auto channel = make_channel(task);
+    const data::Synthetic problem = make_problem(task, *prior, *channel, context.pool);
+
+    estimators::AveragedGradientDescentOptions options;
+    options.starts = task.starts;
+    options.descent.width = student_columns(task);
+    options.descent.max_steps = task.steps;
+    options.descent.learning_rate = task.learning_rate;
+    options.descent.precision =
+        task.precision == "double" ? data::Precision::double_precision : data::Precision::float_precision;
+    options.descent.seed = task.seed;
+    options.descent.record_stride = task.steps;
+    options.progress = [&](const std::vector<estimators::Descent>& descents) {
+        double steps = 0;
+        for (const estimators::Descent& descent : descents) steps += descent.step;
+        const double fraction = steps / task.starts / task.steps;
+        return !context.progress ||
+               context.progress(fraction, fmt::format("gd, alpha {:g}, dim {}, seed {}, {:.0f}% of the steps",
+                                                      task.alpha, task.dim, task.seed, 100 * fraction));
+    };
+    const auto result =
+        estimators::run_averaged_gradient_descent(problem.data, *channel, options, context.pool);
+    if (result.status == Termination::stopped) return make_outcome(result.status, {});
+    const auto errors = estimators::measure_starts(result.descents, [&](const linalg::Matrix& estimate) {
+        return data::estimation_error(estimate, problem.weights);
+    });
+    double mean = 0;
+    for (const double error : errors.each) mean += error / static_cast<double>(errors.each.size());
+    // All steps done is what was asked for; only a lost run is not.
+    const bool lost = result.status == Termination::diverged;
+    return make_outcome(lost ? Termination::diverged : Termination::converged,
+                        {{"error", mean},
+                         {"averaged_error", errors.averaged.back()},
+                         {"theory_error", context.theory.at(task, context.pool)},
+                         {"iterations", static_cast<double>(result.descents.front().step)}});
+}
+
 /// Fitted to docs/performance.md at 10^10 operations a second.
 double theory_operations(const Task& task) {
     const auto channel = make_channel(task);
@@ -117,6 +169,12 @@ double theory_operations(const Task& task) {
 double amp_operations(const Task& task) {
     const double d = task.dim, products = 3 * task.alpha * task.tokens * std::pow(d, 4);
     return std::min(80, task.max_iterations) * (products + 50 * std::pow(d, 3) + 1e6 * d);
+}
+
+/// Two products of d x r with d x nT per step and start.
+double gd_operations(const Task& task) {
+    const double d = task.dim, columns = static_cast<double>(student_columns(task));
+    return 4.0 * task.starts * task.steps * task.alpha * task.tokens * d * d * d * columns;
 }
 
 }  // namespace
@@ -151,6 +209,12 @@ const std::vector<EstimatorEntry>& estimator_table() {
          {"error", "predicted_error", "theory_error", "iterations"},
          run_amp,
          amp_operations},
+        {"gd",
+         "gradient descent (Adam, full batch) on synthetic data, and its average over starts",
+         {"dim", "starts", "steps", "learning_rate", "student_width", "precision", "token_storage", "seed"},
+         {"error", "averaged_error", "theory_error", "iterations"},
+         run_gd,
+         gd_operations},
     };
     return table;
 }

@@ -32,6 +32,10 @@ struct Task {
     bool adaptive_damping = false;
     int max_iterations = 200;
     double tolerance = 1e-6;
+    int starts = 1;    ///< of gradient descent
+    int steps = 1000;  ///< most of them
+    double learning_rate = 0.1;
+    double student_width = 0;              ///< r / d of the student; 0 is the teacher's
     std::string initial = "mean";          ///< mean, prior, informed
     std::string precision = "double";      ///< of the tokens
     std::string token_storage = "memory";  ///< no result depends on it

@@ -24,12 +24,12 @@ estimator = "amp"
 width = {}
 alpha = {}
 damping = 0.2
-max_iterations = 400
+max_iterations = 250
 dim = {}
 seeds = {}
 )",
                        full ? 60 : 24, full ? 60 : 24, full ? "[0.1, 0.5, 2]" : "0.5",
-                       full ? "[0.1, 0.2, 0.5, 1, 2, 5, 10]" : "[0.2, 0.5, 1, 2]", 100, full ? 16 : 4);
+                       full ? "[0.1, 0.2, 0.5, 1, 2, 5, 10]" : "[0.2, 0.5, 1, 2]", 100, full ? 16 : 3);
 }
 
 Choice of_width(double width, const char* channel = "hardmax") {

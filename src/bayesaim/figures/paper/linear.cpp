@@ -40,7 +40,7 @@ Composition compose(const Points& points, Size size) {
         Series theory = line(fmt::format("ρ = {:g}", width), collect(points, "theory", here), shade);
         theory.name = fmt::format("theory, width {:g}", width);
         const double counting = (width - width * width / 2) / 3;
-        theory.label_x = (width < 1 ? 0.6 : 0.45) * counting;
+        theory.label_x = (width < 1 ? 0.85 : 0.6) * counting;
         theory.label_below = width < 1;
         figure.series.push_back(std::move(theory));
         Series amp = dots("", collect(points, "amp", here), shade);

@@ -17,6 +17,7 @@ alpha = "0.02x:1.2x:{0}"
 estimator = "amp"
 tokens = [2, 3]
 alpha = "{1}"
+max_iterations = 500
 dim = {2}
 seeds = {3}
 [[run]]
@@ -26,9 +27,11 @@ dim = {2}
 seeds = {5}
 starts = {6}
 steps = {7}
+precision = "float"
 )",
-                       full ? 119 : 60, full ? "0.1x:1.2x:12" : "0.2x:1.2x:6", full ? 100 : 50, full ? 16 : 4,
-                       full ? "0.1x:1.2x:12" : "0.2x:1.2x:6", full ? 8 : 2, full ? 32 : 8, full ? 3000 : 800);
+                       full ? 119 : 60, full ? "0.1x:1.2x:12" : "0.2x:1.2x:6", 100, full ? 16 : 4,
+                       full ? "0.1x:1.2x:12" : "0.2x:1.2x:6", full ? 8 : 2, full ? 32 : 8,
+                       full ? 3000 : 1000);
 }
 
 Composition compose(const Points& points, Size size) {
@@ -41,7 +44,7 @@ Composition compose(const Points& points, Size size) {
     figure.title = "Softmax attention, ρ = 0.5: theory and algorithms";
     figure.x_label = "α (T^2 + T - 2)";
     figure.y_label = "estimation error";
-    figure.caption = describe_runs(points, "amp", size);
+    figure.caption = "vertical line: strong recovery;  " + describe_runs(points, "amp", size);
     figure.series = {
         line("Bayes-optimal", collect(points, "theory", of_tokens(2), "error", factor(2)), colour::black),
         dots("AMP, T = 2", collect(points, "amp", of_tokens(2), "error", factor(2)), colour::blue),
@@ -51,9 +54,11 @@ Composition compose(const Points& points, Size size) {
              Series::Style::crosses),
         dots("averaged gradient descent", collect(points, "gd", of_tokens(2), "averaged_error", factor(2)),
              colour::purple, Series::Style::triangles)};
+    const char* names[] = {"theory", "AMP, 2 tokens", "AMP, 3 tokens", "GD", "AGD"};
+    for (std::size_t i = 0; i < figure.series.size(); ++i) figure.series[i].name = names[i];
     experiments::Task task;
     task.width = 0.5;
-    figure.markers = {{*strong_recovery(task) * factor(2), "strong recovery", colour::grey}};
+    figure.markers = {{*strong_recovery(task) * factor(2), "", colour::grey}};
     const auto& measured = figure.series[1].x;
     const double alpha = collect(points, "amp", of_tokens(2)).x[measured.size() / 2];
     const auto add = [&](const char* name, const char* estimator, const char* value) {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Every figure of the paper, in its quick size: all its files, and the numbers in them against theory.
+#include <cmath>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "program.hpp"
+
+namespace {
+
+using cli::bayesaim;
+
+struct Sample {
+    double x = 0, y = 0, standard_error = 0;
+};
+using Table = std::map<std::string, std::vector<Sample>>;
+
+/// "name",x,y,standard_error
+Table read_table(const std::string& file) {
+    Table table;
+    std::istringstream lines(cli::read(file));
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(line, "series,x,y,standard_error");
+    while (std::getline(lines, line)) {
+        const std::size_t end = line.find("\",");
+        Sample sample;
+        std::istringstream numbers(line.substr(end + 2));
+        char comma = 0;
+        numbers >> sample.x >> comma >> sample.y >> comma >> sample.standard_error;
+        table[line.substr(1, end - 1)].push_back(sample);
+    }
+    return table;
+}
+
+/// Linear interpolation in logarithms of x and y where both are positive.
+double value_at(const std::vector<Sample>& curve, double x) {
+    for (std::size_t i = 1; i < curve.size(); ++i) {
+        const Sample &low = curve[i - 1], &high = curve[i];
+        if (x > high.x * (1 + 1e-12)) continue;
+        if (high.y <= 0) return low.y + (high.y - low.y) * (x - low.x) / (high.x - low.x);
+        const double t = std::log(x / low.x) / std::log(high.x / low.x);
+        return std::exp((1 - t) * std::log(low.y) + t * std::log(high.y));
+    }
+    ADD_FAILURE() << "nothing at " << x;
+    return 0;
+}
+
+class Figure : public testing::TestWithParam<const char*> {};
+
+TEST_P(Figure, HasAllItsFilesAndItsDotsAreNextToTheory) {
+    const cli::Workplace place;
+    const std::string name = GetParam(), folder = place.file("figures");
+    const auto run = bayesaim("figure " + name + " --quick --format json --output " + folder);
+    ASSERT_TRUE(run.exit_code == 0 || run.exit_code == 2) << run.err;  // 2: AMP is slow next to a threshold
+    const auto json = run.json();
+    EXPECT_EQ(json["failed"], 0);
+    EXPECT_LE(json["not_converged"].get<double>(), 0.15 * json["runs"].get<double>());
+    for (const char* ending : {".pdf", ".svg", ".png", ".csv", ".gnuplot", ".json"}) {
+        EXPECT_GT(cli::read(folder + "/" + name + ending).size(), 500U) << ending;
+    }
+    EXPECT_TRUE(nlohmann::json::parse(cli::read(folder + "/" + name + ".json")).contains("bayesaim"));
+
+    const Table table = read_table(folder + "/" + name + ".csv");
+    for (const auto& [series, samples] : table) {
+        if (!series.starts_with("AMP")) continue;
+        const auto own = table.find("theory" + series.substr(3));
+        const auto& theory = own == table.end() ? table.at("theory") : own->second;
+        for (const Sample& sample : samples) {
+            const double expected = value_at(theory, sample.x);
+            // d = 100: a few percent of finite size, and slow convergence next to recovery.
+            EXPECT_NEAR(sample.y, expected, 4.5 * sample.standard_error + 0.08 * expected + 0.01)
+                << name << ", " << series << " at " << sample.x;
+        }
+    }
+    // A second call finds all runs done and draws the same numbers.
+    const std::string csv = cli::read(folder + "/" + name + ".csv");
+    bayesaim("figure " + name + " --quick --quiet --output " + folder);
+    EXPECT_EQ(cli::read(folder + "/" + name + ".csv"), csv);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paper, Figure,
+                         testing::Values("hardmax", "hardmax-small-width", "softmax-widths", "softmax",
+                                         "linear", "many-tokens", "softmax-small-width"),
+                         [](const auto& figure) {
+                             std::string name = figure.param;
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
+                         });
+
+/// What each picture is for, in numbers.
+TEST(FigureNumbers, SmallWidthCurvesLeaveOneAtWeakRecovery) {
+    const cli::Workplace place;
+    ASSERT_EQ(bayesaim("figure hardmax-small-width --quiet --output " + place.file("f")).exit_code, 0);
+    const Table table = read_table(place.file("f/hardmax-small-width.csv"));
+    for (const auto& [series, weak] : {std::pair("corrected", 0.4034), std::pair("as published", 0.5633)}) {
+        for (const Sample& sample : table.at(series)) {
+            if (sample.x < weak - 1e-3) {
+                EXPECT_NEAR(sample.y, 1, 1e-6) << series << " at " << sample.x;
+            }
+            if (sample.x > weak + 0.05) {
+                EXPECT_LT(sample.y, 0.999) << series << " at " << sample.x;
+            }
+        }
+    }
+}
+
+TEST(FigureCommand, ListsWhatItKnows) {
+    const auto run = bayesaim("figure list --format json");
+    ASSERT_EQ(run.exit_code, 0);
+    EXPECT_GE(run.json()["points"].size(), 7U);
+    for (const auto& point : run.json()["points"]) EXPECT_FALSE(point["summary"].get<std::string>().empty());
+}
+
+TEST(FigureCommand, RejectsNonsense) {
+    cli::expect_bad_usage({"figure nothing", "figure must be one of hardmax"});
+    cli::expect_bad_usage({"figure hardmax --quick --full", "--quick must be without --full"});
+    cli::expect_bad_usage({"figure softmax-widths --output /proc/nowhere", "/proc/nowhere"});
+}
+
+}  // namespace
