@@ -20,6 +20,7 @@ enum class Purpose : std::uint64_t {
     initial = 6,      ///< starts of an estimator; index = start
     integration = 7,  ///< random shifts of quasi-Monte Carlo points
     test_tokens = 8,  ///< token matrices of a test set; index = sample
+    probe = 9,        ///< directions in which an estimator is differentiated; index = layer
 };
 
 class RandomStream {
