@@ -19,6 +19,18 @@ constexpr double largest_residual = 1e12;
 
 }  // namespace
 
+LayerMoments layer_moments(const TwoLayerMoments& moments) {
+    LayerMoments result;
+    result.mean.resize(4);
+    result.mean << moments.mean[0], moments.mean[1];
+    result.covariance.resize(2, 2);
+    result.covariance << moments.covariance[0], moments.covariance[1], moments.covariance[1],
+        moments.covariance[2];
+    result.log_z = moments.log_z;
+    result.error = moments.error;
+    return result;
+}
+
 struct LayerPosterior::Problem {
     const TokenMatrix& logits;
     const Eigen::VectorXd& omega;

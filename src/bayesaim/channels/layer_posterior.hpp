@@ -5,6 +5,7 @@
 #include <Eigen/Core>
 
 #include "bayesaim/channels/deep_attention_map.hpp"
+#include "bayesaim/channels/two_layer_posterior.hpp"
 #include "bayesaim/linalg/overlap.hpp"
 
 namespace bayesaim::channels {
@@ -17,6 +18,9 @@ struct LayerMoments {
     double error = 0;              ///< estimated, of the mean in posterior deviations
     double effective_samples = 0;  ///< of importance sampling; 0 for a quadrature
 };
+
+/// Two layers of two tokens, in the same form.
+LayerMoments layer_moments(const TwoLayerMoments& moments);
 
 /// The integral over layers 1 .. L-1, in (L-1)(K-1) dimensions, that is left when y = softmax_beta(H_L) is
 /// known. With B = B^{L-1} and H_0 = B^-1 M_0 B^-T, the last layer up to its constant,

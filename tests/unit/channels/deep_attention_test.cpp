@@ -83,7 +83,7 @@ const Vector vectors[] = {{1,
                            0.96092322}};
 
 /// A rule far more accurate than needed otherwise.
-const TwoLayerPosterior::Options fine_rule{
+const ZoomOptions fine_rule{
     .coarse_cells = 40, .nodes = 129, .most_nodes = 513, .cut = 30, .tolerance = 1e-9};
 
 TEST(DeepAttention, TestVectors) {
