@@ -50,4 +50,20 @@ Eigen::MatrixXd Channel::score_slope(const ConstRowsRef& output, const ConstRows
     return 0.5 * (slope + slope.transpose());
 }
 
+Overlap Channel::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                  const Overlap& variance, RowsRef g) const {
+    Eigen::VectorXd no_log_z(0);
+    score(outputs, omega, variance, g, no_log_z);
+    Overlap sum = Overlap::Zero(layers(), layers());
+    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
+        const Eigen::MatrixXd slope = score_slope(outputs.row(i), omega.row(i), variance);
+        for (int l = 0; l < layers(); ++l) {
+            for (int k = 0; k < layers(); ++k) {
+                sum(l, k) -= slope.block(l * pairs(), k * pairs(), pairs(), pairs()).trace();
+            }
+        }
+    }
+    return sum;
+}
+
 }  // namespace bayesaim::channels
