@@ -33,7 +33,7 @@ ScalarParameters::ScalarParameters(const OrderParameters& parameters) {
 Eigen::MatrixXd Channel::score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                      const Overlap& variance) const {
     const Eigen::Index size = omega.cols();
-    const double step = 1e-4 * std::sqrt(variance.diagonal().minCoeff());
+    const double step = slope_step() * std::sqrt(variance.diagonal().minCoeff());
     // Fourth-order central differences: all displaced copies of the sample as one batch.
     const double shift[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
     const Rows outputs = output.replicate(4 * size, 1);

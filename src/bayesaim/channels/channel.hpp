@@ -108,6 +108,10 @@ class Channel {
 
     virtual GeneralizationError generalization(const OrderParameters& parameters,
                                                const Integration& integration) const = 0;
+
+  protected:
+    /// Of the differences in score_slope, in units of sqrt(V): larger where g has an error of its own.
+    virtual double slope_step() const { return 1e-4; }
 };
 
 /// Position of the pair (a, b), a <= b, among the K pairs of T tokens.

@@ -39,7 +39,7 @@ class LayeredChannel : public Channel {
     /// E omega^l of one sample, layer by layer.
     Eigen::VectorXd coordinates(const ConstRowsRef& omega, Eigen::Index row) const;
 
-    const Eigen::MatrixXd& directions() const { return directions_; }
+    double slope_step() const override { return 0.05; }
 
   private:
     void write_scores(const std::vector<LayerMoments>& moments, const ConstRowsRef& omega,

@@ -218,7 +218,7 @@ class SequenceIntegrand {
                const std::vector<double>& used) {
         first_.clear();
         for (const double t : first) first_.push_back(at(0, t));
-        for (auto* array : {&u_, &share_, &own_, &other_, &log_own_, &log_other_, &jacobian_, &weight_}) {
+        for (auto* array : {&u_, &share_, &other_, &log_own_, &log_other_, &jacobian_, &weight_}) {
             array->resize(second.size() / lanes);
         }
         for (std::size_t j = 0; j < second.size(); ++j) {
@@ -237,15 +237,14 @@ class SequenceIntegrand {
 
     ZoomTerms terms(std::size_t i, std::size_t c) const {
         const Point& a = first_[i];
-        return evaluate<Chunk>(a, u_[c], share_[c], other_[c], log_own_[c], log_other_[c], jacobian_[c],
-                               weight_[c]);
+        return evaluate(a, u_[c], share_[c], other_[c], log_own_[c], log_other_[c], jacobian_[c], weight_[c]);
     }
 
     double log_density(double first, double second) const {
         const Point b = at(1, second);
         const auto one = [](double x) { return Chunk::Constant(x); };
-        const ZoomTerms f = evaluate<Chunk>(at(0, first), one(b.u), one(b.share), one(b.other),
-                                            one(b.log_own), one(b.log_other), one(b.log_jacobian), one(1));
+        const ZoomTerms f = evaluate(at(0, first), one(b.u), one(b.share), one(b.other), one(b.log_own),
+                                     one(b.log_other), one(b.log_jacobian), one(1));
         return std::log(std::max(f.factor[0], 1e-300)) + f.exponent[0] -
                half_precision * (f.e1[0] * f.e1[0] + f.e2[0] * f.e2[0]);
     }
@@ -285,10 +284,9 @@ class SequenceIntegrand {
         return point;
     }
 
-    template <class Values>
-    ZoomTerms evaluate(const Point& a, const Values& u2, const Values& b, const Values& other,
-                       const Values& log_own, const Values& log_other, const Values& log_jacobian,
-                       const Values& weight) const {
+    ZoomTerms evaluate(const Point& a, const Chunk& u2, const Chunk& b, const Chunk& other,
+                       const Chunk& log_own, const Chunk& log_other, const Chunk& log_jacobian,
+                       const Chunk& weight) const {
         // |delta| = |mu_1 - a| + |K - mu_1 - b|
         const Chunk inverse = (a.own + other).inverse(), square = inverse.square();
         const Chunk m1 = (a.log_own - log_other) / beta_, m2 = (log_own - a.log_other) / beta_;
@@ -311,7 +309,7 @@ class SequenceIntegrand {
     double beta_, total_, sign_;
     double end_[2], own_gap_[2], other_gap_[2], centre_[2], spread_, lowest_;
     std::vector<Point> first_;
-    std::vector<Chunk> u_, share_, own_, other_, log_own_, log_other_, jacobian_, weight_;
+    std::vector<Chunk> u_, share_, other_, log_own_, log_other_, jacobian_, weight_;
 };
 
 }  // namespace

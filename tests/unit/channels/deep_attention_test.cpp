@@ -296,6 +296,25 @@ TEST(DeepAttention, OneLayerIsSoftmax) {
     EXPECT_LT((g - expected).norm(), 1e-10);
 }
 
+/// -dg/domega from the posterior covariance is what differences of g give.
+TEST(DeepAttention, SlopeIsThatOfDifferences) {
+    const DeepAttention channel;
+    const Overlap variance = overlap(1, -0.05, 0.4);
+    const Samples s = sample(channel, overlap(1, 0.5, 1.2), variance, 4, 43);
+    Rows g = s.omega;
+    for (Eigen::Index i = 0; i < 4; ++i) {
+        const Overlap slope =
+            channel.score_with_slope(s.outputs.row(i), s.omega.row(i), variance, g.middleRows(i, 1));
+        const Eigen::MatrixXd differences = channel.score_slope(s.outputs.row(i), s.omega.row(i), variance);
+        for (int l = 0; l < 2; ++l) {
+            for (int k = 0; k < 2; ++k) {
+                // Fourth-order differences and the error of the rule.
+                EXPECT_NEAR(-differences.block(3 * l, 3 * k, 3, 3).trace(), slope(l, k), 2e-3 * slope.norm());
+            }
+        }
+    }
+}
+
 /// The sampled predictions have the error of theory: Bayes-optimal, and with V = 0 the plug-in rule.
 TEST(DeepAttention, PredictionsHaveTheGeneralizationErrorOfTheory) {
     const DeepAttention channel;
