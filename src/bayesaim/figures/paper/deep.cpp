@@ -13,16 +13,16 @@ width = 0.5
 layers = 2
 [[run]]
 estimator = "deep-theory"
-alpha = "0.04x:1.12x:{}"
+alpha = "0.03x:1.11x:{}"
 integration_points = {}
 [[run]]
 estimator = "deep-amp"
 alpha = "{}"
 dim = {}
 seeds = {}
-max_iterations = 100
+max_iterations = 80
 )",
-                       full ? 55 : 28, full ? 4096 : 512, full ? "0.2x:1.1x:10" : "0.25x:1x:4",
+                       full ? 55 : 19, full ? 4096 : 256, full ? "0.2x:1.1x:10" : "0.25x:0.9x:4",
                        full ? 200 : 60, full ? 8 : 3);
 }
 
