@@ -3,11 +3,11 @@
 
 #include <charconv>
 #include <functional>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/figures/gnuplot.hpp"
 #include "bayesaim/priors/multi_head.hpp"
 
@@ -73,7 +73,12 @@ void PriorArguments::add_to(CLI::App& app) {
     app.add_option_function<std::string>(
            "--width",
            [this](const std::string& text) {
-               widths = experiments::Grid("--width", text).values();
+               widths.clear();
+               std::istringstream pieces(text);
+               for (std::string piece; std::getline(pieces, piece, ',');)
+                   widths.push_back(
+                       parse_whole<double>("--width", "a number, or one per layer: 0.4,0.8", piece));
+               if (widths.empty()) throw_invalid("--width", "a number", "''");
                width = widths.front();
            },
            "width ratio rho = r/d of the wishart prior; one per layer for several: 0.4,0.8")

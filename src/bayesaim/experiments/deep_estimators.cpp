@@ -14,7 +14,7 @@ namespace bayesaim::experiments {
 namespace {
 
 /// Layers that have a column of their own; `error` is the sum over all.
-constexpr Eigen::Index named_layers = 3;
+constexpr Eigen::Index named_layers = 2;
 
 void add_layers(const char* name, const linalg::Overlap& error, Outcome& outcome) {
     for (Eigen::Index l = 0; l < std::min(named_layers, error.rows()); ++l)

@@ -56,11 +56,12 @@ std::vector<std::vector<std::uint64_t>> sobol_directions(int dimension, std::siz
 Estimate combine(std::span<const double> independent_estimates) {
     check_at_least("number of independent estimates", static_cast<long long>(independent_estimates.size()),
                    2);
-    const Eigen::Map<const Eigen::ArrayXd> sample(independent_estimates.data(),
-                                                  static_cast<Eigen::Index>(independent_estimates.size()));
-    const auto count = static_cast<double>(sample.size());
-    const double mean = sample.mean();
-    return {mean, std::sqrt((sample - mean).square().sum() / (count * (count - 1)))};
+    // One after the other: Eigen would sum in an order that depends on the address of the numbers.
+    const auto count = static_cast<double>(independent_estimates.size());
+    double mean = 0, squares = 0;
+    for (const double estimate : independent_estimates) mean += estimate / count;
+    for (const double estimate : independent_estimates) squares += (estimate - mean) * (estimate - mean);
+    return {mean, std::sqrt(squares / (count * (count - 1)))};
 }
 
 double normal_quantile(double probability) {
