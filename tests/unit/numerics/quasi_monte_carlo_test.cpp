@@ -44,14 +44,6 @@ TEST(NormalQuantile, InvertsTheCdf) {
     expect_invalid([] { normal_quantile(std::nan("")); }, "probability must be");
 }
 
-TEST(Combine, GivesMeanAndStandardError) {
-    const std::vector<double> sample = {1, 2, 3, 6};
-    const Estimate estimate = combine(sample);
-    EXPECT_DOUBLE_EQ(estimate.value, 3);
-    EXPECT_DOUBLE_EQ(estimate.standard_error, std::sqrt(14.0 / 3 / 4));
-    expect_invalid([] { combine(std::vector<double>{1}); }, "at least 2, got 1");
-}
-
 // The first 2^m points fall into 2^m equal cells of each coordinate, one each: a lost first point, a wrong
 // Gray code or a shift that breaks the net leaves cells empty.
 TEST(ShiftedSobol, EveryCoordinateIsStratified) {
