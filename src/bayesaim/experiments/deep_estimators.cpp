@@ -16,27 +16,26 @@ namespace {
 /// Layers that have a column of their own; `error` is the sum over all.
 constexpr Eigen::Index named_layers = 2;
 
-void add_layers(const char* name, const linalg::Overlap& error, Outcome& outcome) {
+/// The values, then the error of each named layer.
+Outcome layers_outcome(Termination status, std::vector<std::pair<std::string, double>> values,
+                       const linalg::Overlap& error) {
     for (Eigen::Index l = 0; l < std::min(named_layers, error.rows()); ++l)
-        outcome.values.emplace_back(fmt::format("{}_{}", name, l + 1), error(l, l));
+        values.emplace_back(fmt::format("error_{}", l + 1), error(l, l));
+    return make_outcome(status, values);
 }
 
 theory::FixedPoint solve(const Task& task, const spectral::SpectralLaw& law, ThreadPool& pool) {
-    theory::StateEvolutionOptions options;
-    options.integration.points = task.integration_points;
-    options.integration.pool = &pool;
     const std::vector laws(static_cast<std::size_t>(task.layers), &law);
     return solve_deep_state_evolution(laws, make_deep_channel(task), task.alpha, theory::Start::uninformed,
-                                      options);
+                                      theory_options(task, pool));
 }
 
 Outcome run_theory(const Task& task, const TaskContext& context) {
     const auto prior = make_prior(task);
     const theory::FixedPoint point = solve(task, prior->law(), context.pool);
-    Outcome outcome{std::string(to_string(point.status))};
-    outcome.values = {{"error", point.error()}, {"standard_error", point.relative_error * point.error()}};
-    add_layers("error", point.parameters.error, outcome);
-    return outcome;
+    return layers_outcome(
+        point.status, {{"error", point.error()}, {"standard_error", point.relative_error * point.error()}},
+        point.parameters.error);
 }
 
 Outcome run_amp(const Task& task, const TaskContext& context) {
@@ -59,16 +58,17 @@ Outcome run_amp(const Task& task, const TaskContext& context) {
                                             task.dim, task.seed, now.iteration));
     };
     const auto result = estimators::run_deep_amp(problem.data, laws, channel, options, context.pool);
-    Outcome outcome{std::string(to_string(result.status))};
-    if (result.status == Termination::stopped) return outcome;
+    if (result.status == Termination::stopped) return make_outcome(result.status, {});
     const linalg::Overlap error = data::estimation_errors(result.estimates, problem.weights);
-    const theory::FixedPoint theory = solve(task, prior->law(), context.pool);
-    outcome.values = {{"error", error.trace()},
-                      {"predicted_error", result.predicted_error.trace()},
-                      {"theory_error", theory.error()},
-                      {"iterations", static_cast<double>(result.record.size())}};
-    add_layers("error", error, outcome);
-    return outcome;
+    Task point = task;
+    point.estimator = "deep-theory";
+    const auto theory = [&] { return solve(task, prior->law(), context.pool).error(); };
+    return layers_outcome(result.status,
+                          {{"error", error.trace()},
+                           {"predicted_error", result.predicted_error.trace()},
+                           {"theory_error", context.theory.at(point, theory)},
+                           {"iterations", static_cast<double>(result.record.size())}},
+                          error);
 }
 
 }  // namespace

@@ -24,21 +24,16 @@
 namespace bayesaim::experiments {
 namespace {
 
-using Values = std::vector<std::pair<std::string, double>>;
-
-Outcome make_outcome(Termination status, const Values& values) {
-    Outcome outcome{std::string(to_string(status))};
-    for (const auto& [name, value] : values) {
-        if (std::isfinite(value)) outcome.values.emplace_back(name, value);
-    }
-    return outcome;
-}
-
-theory::StateEvolutionOptions theory_options(const Task& task, ThreadPool& pool) {
-    theory::StateEvolutionOptions options;
-    options.integration.points = task.integration_points;
-    options.integration.pool = &pool;
-    return options;
+/// What AMP and gradient descent on this task's data can at best reach.
+double theory_error(const Task& task, const TaskContext& context) {
+    Task point = task;
+    point.estimator = "theory";
+    return context.theory.at(point, [&] {
+        const auto prior = make_prior(task);
+        return solve_state_evolution(theory::SpectralCurve(prior->law()), *make_channel(task), task.alpha,
+                                     theory::Start::uninformed, theory_options(task, context.pool))
+            .error();
+    });
 }
 
 Outcome solve_theory(const theory::EstimationCurve& curve, const Task& task, const TaskContext& context) {
@@ -113,7 +108,7 @@ Outcome run_amp(const Task& task, const TaskContext& context) {
     if (result.status == Termination::stopped) return make_outcome(result.status, {});
     return make_outcome(result.status, {{"error", data::estimation_error(result.estimate, problem.weights)},
                                         {"predicted_error", result.predicted_error},
-                                        {"theory_error", context.theory.at(task, context.pool)},
+                                        {"theory_error", theory_error(task, context)},
                                         {"iterations", static_cast<double>(result.record.size())}});
 }
 
@@ -162,7 +157,7 @@ Outcome run_gd(const Task& task, const TaskContext& context) {
     return make_outcome(lost ? Termination::diverged : Termination::converged,
                         {{"error", mean ? mean->value : std::nan("")},
                          {"averaged_error", errors.averaged.back()},
-                         {"theory_error", context.theory.at(task, context.pool)},
+                         {"theory_error", theory_error(task, context)},
                          {"iterations", static_cast<double>(result.descents.front().step)}});
 }
 
@@ -248,21 +243,31 @@ const EstimatorEntry& find_estimator(const std::string& name) {
     return estimator_table()[check_one_of("estimator", name, estimator_names())];  // throws
 }
 
-double TheoryErrors::at(const Task& task, ThreadPool& pool) {
-    Task point = task;
-    point.estimator = "theory";
-    const std::string name = canonical(point);
-    {
-        const std::lock_guard lock(mutex_);
-        if (const auto found = known_.find(name); found != known_.end()) return found->second;
+Outcome make_outcome(Termination status, const std::vector<std::pair<std::string, double>>& values) {
+    Outcome outcome{std::string(to_string(status))};
+    for (const auto& [name, value] : values) {
+        if (std::isfinite(value)) outcome.values.emplace_back(name, value);
     }
-    const auto prior = make_prior(task);
-    const double error =
-        solve_state_evolution(theory::SpectralCurve(prior->law()), *make_channel(task), task.alpha,
-                              theory::Start::uninformed, theory_options(task, pool))
-            .error();
-    const std::lock_guard lock(mutex_);
-    return known_.emplace(name, error).first->second;
+    return outcome;
+}
+
+theory::StateEvolutionOptions theory_options(const Task& task, ThreadPool& pool) {
+    theory::StateEvolutionOptions options;
+    options.integration.points = task.integration_points;
+    options.integration.pool = &pool;
+    return options;
+}
+
+double TheoryErrors::at(const Task& point, const std::function<double()>& solve) {
+    std::packaged_task<double()> work(solve);
+    std::shared_future<double> value = work.get_future().share();
+    const auto [known, first] = [&] {
+        const std::lock_guard lock(mutex_);
+        const auto [place, added] = known_.try_emplace(canonical(point), value);
+        return std::pair(place->second, added);
+    }();
+    if (first) work();
+    return known.get();
 }
 
 std::optional<Outcome> run_task(const Task& task, const TaskContext& context) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -9,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "bayesaim/core/outcome.hpp"
 #include "bayesaim/core/parallel.hpp"
 #include "bayesaim/experiments/task.hpp"
+#include "bayesaim/theory/state_evolution.hpp"
 
 namespace bayesaim::experiments {
 
@@ -30,14 +33,22 @@ struct Outcome {
     bool same_results(const Outcome& other) const;
 };
 
-/// The error that the theory predicts for each point, computed once for all seeds. For several threads.
+/// Only finite numbers: there is no other in a result file.
+Outcome make_outcome(Termination status, const std::vector<std::pair<std::string, double>>& values);
+
+/// How accurately the theory of a task is computed.
+theory::StateEvolutionOptions theory_options(const Task& task, ThreadPool& pool);
+
+/// The error that the theory predicts for each point, computed once for all seeds. For several threads: the
+/// first to ask computes, others that ask for the same point wait.
 class TheoryErrors {
   public:
-    double at(const Task& task, ThreadPool& pool);
+    /// `solve` gives the error of this point, a task of an estimator of theory, where it is not known yet.
+    double at(const Task& point, const std::function<double()>& solve);
 
   private:
     std::mutex mutex_;
-    std::map<std::string, double> known_;
+    std::map<std::string, std::shared_future<double>> known_;
 };
 
 /// What a task runs with.

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/experiments/sweep.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <limits>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "bayesaim/core/files.hpp"
 #include "bayesaim/estimators/amp.hpp"
+#include "bayesaim/experiments/task_json.hpp"
 
 #include "support/expect_invalid.hpp"
 #include "support/temporary_file.hpp"
@@ -165,6 +170,40 @@ TEST(Tasks, DefaultsAreThoseOfTheAlgorithms) {
     EXPECT_EQ(task.max_iterations, amp.max_iterations);
     EXPECT_EQ(task.tolerance, amp.tolerance);
     EXPECT_EQ(task.integration_points, channels::Integration{}.points);
+}
+
+/// Seeds of one point that run at the same time ask for its theory once; other points are others.
+TEST(TheoryErrors, ArePerPointAndComputedOnce) {
+    TheoryErrors errors;
+    ThreadPool pool(4);
+    std::atomic<int> solved = 0;
+    Task point;
+    point.estimator = "deep-theory";
+    std::vector<double> found(16);
+    pool.for_each(found.size(), [&](std::size_t i) {
+        Task task = point;
+        task.seed = i;
+        found[i] = errors.at(task, [&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));  // others come in the meantime
+            return 1.0 + solved++;
+        });
+    });
+    EXPECT_EQ(found, std::vector<double>(16, 1.0));
+    for (const double residual : {0.5, 2.0}) {
+        Task other = point;
+        other.residual = residual;
+        EXPECT_EQ(errors.at(other, [&] { return residual; }), residual);
+    }
+    EXPECT_THROW(errors.at(Task{}, []() -> double { throw std::runtime_error("no solution"); }),
+                 std::runtime_error);
+}
+
+/// An error that is not a number has no place in a result file: reading it back would fail.
+TEST(Outcomes, HaveFiniteNumbersOnly) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const Outcome outcome = make_outcome(Termination::diverged, {{"error", nan}, {"iterations", 3}});
+    EXPECT_FALSE(outcome.value("error"));
+    EXPECT_TRUE(outcome_from_json(Json::parse(to_json(outcome).dump())).same_results(outcome));
 }
 
 /// Every row of the table: its settings exist, and its outcomes have the values that it announces.
