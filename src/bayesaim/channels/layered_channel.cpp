@@ -124,7 +124,7 @@ Overlap LayeredChannel::score_with_slope(const ConstRowsRef& outputs, const Cons
 void LayeredChannel::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
     if (variance.isZero(0)) {
         draw(omega, 0, 0, prediction);
-        if (logarithmic_outputs()) prediction = prediction.array().exp();
+        prediction = output_values(*this, prediction);
         return;
     }
     const Eigen::Index size = directions_.rows();
@@ -172,8 +172,10 @@ ScorePower LayeredChannel::score_power(const OrderParameters& parameters,
         const numerics::Estimate entry = combined(means, i);
         result.value(i % layers(), i / layers()) = entry.value;
         if (i % layers() == i / layers()) {
-            result.relative_error =
-                std::max(result.relative_error, entry.standard_error / std::abs(entry.value));
+            // Of a layer that is hardly seen, relative to a hundredth of the most that F can be.
+            const double scale = 0.01 * static_cast<double>(size) / variance(i % layers(), i % layers());
+            result.relative_error = std::max(result.relative_error,
+                                             entry.standard_error / std::max(std::abs(entry.value), scale));
         }
     }
     result.relative_error = std::hypot(result.relative_error, combined(means, entries).value);
@@ -185,21 +187,23 @@ GeneralizationError LayeredChannel::generalization(const OrderParameters& parame
     check_parameters(parameters, layers());
     const Eigen::Index size = directions_.rows(), all = layers() * size;
     const Overlap known = square_root(2 * parameters.overlap), rest = square_root(2 * parameters.error);
-    const auto means = shift_means(static_cast<int>(3 * all), 2, integration,
+    const auto values = [&](const Rows& points) {
+        Rows outputs(points.rows(), tokens() * tokens());
+        draw(to_pairs(points, directions_, layers()), 0, 0, outputs);
+        return output_values(*this, outputs);
+    };
+    Integration finer = integration;
+    finer.points *= 16;  // outputs cost far less than posteriors
+    const auto means = shift_means(static_cast<int>(3 * all), 2, finer,
                                    [&](const Eigen::ArrayXXd& z, Eigen::VectorXd& sums) {
                                        Rows omega = Rows::Zero(z.rows(), all);
                                        add_correlated(known, z, 0, size, omega);
                                        Rows one = omega, other = omega;
                                        add_correlated(rest, z, all, size, one);
                                        add_correlated(rest, z, 2 * all, size, other);
-                                       const auto outputs = [&](const Rows& points) {
-                                           Rows log_y(z.rows(), tokens() * tokens());
-                                           draw(to_pairs(points, directions_, layers()), 0, 0, log_y);
-                                           return Rows(log_y.array().exp());
-                                       };
-                                       const Rows truth = outputs(one);
-                                       sums[0] += 0.5 * (truth - outputs(other)).squaredNorm();
-                                       sums[1] += (truth - outputs(omega)).squaredNorm();
+                                       const Rows truth = values(one);
+                                       sums[0] += 0.5 * (truth - values(other)).squaredNorm();
+                                       sums[1] += (truth - values(omega)).squaredNorm();
                                    });
     const numerics::Estimate optimal = combined(means, 0), plug_in = combined(means, 1);
     return {optimal.value, plug_in.value,

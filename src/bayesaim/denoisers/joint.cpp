@@ -165,6 +165,23 @@ Overlap cavity_covariance(Laws laws, const Overlap& precision) {
     return 0.5 * (covariance + covariance.transpose());
 }
 
+double cavity_error(Laws laws, const Overlap& precision) {
+    check_covariance("qhat", precision, laws.size());
+    if (laws.size() == 1) return 0;
+    const Overlap noise = precision.inverse();
+    const double rough = 0.3 * std::pow(largest_correlation(noise), 4);
+    if (rough < 1e-3) return rough;
+    const double cavity = cavity_covariance(laws, precision).trace();
+    return std::min(rough, std::abs(polynomial_estimator(laws, noise, 4).error().trace() / cavity - 1));
+}
+
+Overlap with_eigenvalues_above(const Overlap& symmetric, double bound) {
+    const Eigen::SelfAdjointEigenSolver<Overlap> solver(symmetric);
+    if (solver.eigenvalues()[0] >= bound) return symmetric;
+    return solver.eigenvectors() * solver.eigenvalues().cwiseMax(bound).asDiagonal() *
+           solver.eigenvectors().transpose();
+}
+
 JointlyDenoised denoise_jointly(Laws laws, std::span<const Matrix> noisy, const Overlap& noise_covariance,
                                 ThreadPool& pool, const JointOptions& options) {
     check_covariance("noise covariance", noise_covariance, laws.size());
@@ -181,7 +198,14 @@ JointlyDenoised denoise_jointly(Laws laws, std::span<const Matrix> noisy, const 
         result.posterior_covariance = linalg::scalar_overlap(denoised.posterior_variance);
         return result;
     }
-    const bool strong = largest_correlation(noise_covariance) > strong_coupling;
+    // With more noise than signal all is nearly Gaussian, the innovation is good at any coupling, and the
+    // divergences of the combination, which Delta multiplies, are not exact enough.
+    double most_noise = 0;
+    for (std::size_t l = 0; l < laws.size(); ++l) {
+        const auto at = static_cast<Eigen::Index>(l);
+        most_noise = std::max(most_noise, noise_covariance(at, at) / laws[l]->variance());
+    }
+    const bool strong = largest_correlation(noise_covariance) > strong_coupling && most_noise < 1;
     if (options.method == JointMethod::combination || (options.method == JointMethod::automatic && strong)) {
         return combine(laws, noisy, noise_covariance, pool, options);
     }

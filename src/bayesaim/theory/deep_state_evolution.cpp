@@ -37,7 +37,9 @@ struct Iterate {
 Iterate iterate(Laws laws, const channels::Channel& channel, double alpha, const Overlap& error,
                 const channels::Integration& integration) {
     const auto power = channel.score_power(deep_parameters(laws, error), integration);
-    const Overlap conjugate = 4 * alpha * power.value;
+    // Of a layer that is hardly seen the average may have any sign.
+    const double least = 1e-6 / prior_error(laws).diagonal().maxCoeff();
+    const Overlap conjugate = denoisers::with_eigenvalues_above(4 * alpha * power.value, least);
     return {denoisers::cavity_covariance(laws, conjugate), conjugate, power.relative_error};
 }
 
@@ -178,7 +180,8 @@ FixedPoint solve_deep_state_evolution(Laws laws, const channels::Channel& channe
             if (step.cwiseAbs().maxCoeff() <= 10 * options.sampled_tolerance)
                 result.status = Termination::converged;
         }
-        result.relative_error = all.last.relative_error * error_amplification(all, derivative);
+        result.relative_error = std::hypot(all.last.relative_error * error_amplification(all, derivative),
+                                           denoisers::cavity_error(laws, all.last.conjugate));
     } else {
         all.last = few.last;
     }

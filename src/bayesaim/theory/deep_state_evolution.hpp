@@ -18,9 +18,9 @@ OrderParameters deep_parameters(Laws laws, const Overlap& error);
 
 /// The fixed point reached from one side. F is averaged over the same points in every iteration
 /// (options.integration): the iteration is followed with one in sixteen of them, then all of them enter a few
-/// Newton steps with the derivative found there. relative_error is what the average leaves of Tr C. Above the
-/// strong-recovery threshold an error that has fallen below 1e-7 of the prior's is exact recovery. One layer
-/// is solve_state_evolution. Pinned by: DeepStateEvolution.*.
+/// Newton steps with the derivative found there. relative_error is what the average leaves of Tr C, with
+/// cavity_error. Above the strong-recovery threshold an error that has fallen below 1e-7 of the prior's is
+/// exact recovery. One layer is solve_state_evolution. Pinned by: DeepStateEvolution.*.
 FixedPoint solve_deep_state_evolution(Laws laws, const channels::Channel& channel, double alpha, Start start,
                                       const StateEvolutionOptions& options = {});
 

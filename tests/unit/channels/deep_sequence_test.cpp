@@ -152,8 +152,8 @@ TEST(DeepSequence, NishimoriIdentities) {
     }
 }
 
-/// The read-out tells more of the first layer than the attention of the second does, and Tr(V F) -> K - 1
-/// where little is left to learn.
+/// The read-out tells more of the first layer than the attention of the second does. Both fix K - 1
+/// combinations of each sample: Tr(V F) -> K - 1 where little is left to learn.
 TEST(DeepSequence, IsMoreInformativeThanTheAttentionAlone) {
     const OrderParameters parameters{overlap(0.9, 0.45, 1.1), overlap(0.6, -0.01, 0.4)};
     const Integration integration{.shifts = 4, .points = 128};
@@ -161,6 +161,32 @@ TEST(DeepSequence, IsMoreInformativeThanTheAttentionAlone) {
                attention = DeepAttention().score_power(parameters, integration);
     EXPECT_GT(sequence.value(0, 0), 1.3 * attention.value(0, 0));
     EXPECT_LT(sequence.relative_error, 0.05);
+    const OrderParameters late{overlap(1.499, 0.5, 1.499), overlap(1e-3, 0, 1e-3)};
+    const auto end = DeepSequence().score_power(late, integration);
+    EXPECT_NEAR((2 * late.error * end.value).trace(), 2, 0.03);
+    EXPECT_GT(end.value(0, 0) / end.value(1, 1), 0.1);  // both layers are seen
+}
+
+/// Outputs are numbers, not logarithms: against plain averages over pairs of draws of the same omega.
+TEST(DeepSequence, GeneralizationErrorIsThatOfTheReadOut) {
+    const DeepSequence channel;
+    const Overlap q = overlap(0.9, 0.45, 1.1), error = overlap(0.6, -0.01, 0.4);
+    const int count = 20000;
+    Samples one = sample(channel, q, 2 * error, count, 31);
+    const Samples other = sample(channel, overlap(1, 0, 1), 2 * error, count, 32);
+    Rows second(count, 4), plug_in(count, 4);
+    channel.draw(one.omega + other.index - other.omega, 0, 0, second);
+    channel.draw(one.omega, 0, 0, plug_in);
+    std::vector<double> halved, whole;
+    for (Eigen::Index i = 0; i < count; ++i) {
+        halved.push_back(0.5 * (one.outputs.row(i) - second.row(i)).squaredNorm());
+        whole.push_back((one.outputs.row(i) - plug_in.row(i)).squaredNorm());
+    }
+    const GeneralizationError found = channel.generalization({q, error}, {.shifts = 8, .points = 1024});
+    const auto optimal = test::estimate(halved), plain = test::estimate(whole);
+    EXPECT_LT(optimal.deviation(found.bayes_optimal), 4);
+    EXPECT_LT(plain.deviation(found.plug_in), 4);
+    EXPECT_LT(optimal.standard_error, 0.02 * optimal.mean);  // exponentials would give 5 times as much
 }
 
 TEST(DeepSequence, RejectsWrongArguments) {

@@ -2,6 +2,7 @@
 #include "bayesaim/theory/deep_state_evolution.hpp"
 
 #include <cmath>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -110,6 +111,27 @@ TEST(DeepStateEvolution, TakesDifferentWidths) {
     EXPECT_GT(other.parameters.error(0, 0), 1.05 * equal.parameters.error(0, 0));
     EXPECT_NEAR(one.parameters.overlap(0, 1) + one.parameters.error(0, 1), 1, 1e-12);  // sqrt(0.5 * 2)
     EXPECT_NEAR(deep_strong_recovery(mixed, problem.channel), (0.75 + 1) / 4, 1e-14);
+}
+
+/// Residual connections so strong that tokens hardly mix: the last layer is learned as if it were alone, the
+/// others not at all. Three layers and three tokens, where posteriors are sampled.
+TEST(DeepStateEvolution, StrongResidualConnectionsDecoupleTheLayers) {
+    const MarchenkoPasturLaw law(0.5);
+    ThreadPool pool(2);
+    for (const auto& [layers, tokens, alpha] : {std::tuple{2, 3, 0.05}, std::tuple{3, 2, 0.1}}) {
+        const std::vector<const spectral::SpectralLaw*> laws(static_cast<std::size_t>(layers), &law);
+        const DeepAttention channel({.layers = layers, .tokens = tokens, .residual = 300, .points = 128});
+        StateEvolutionOptions options;
+        options.integration = {.shifts = 8, .points = 16, .pool = &pool};
+        const FixedPoint point = solve_deep_state_evolution(laws, channel, alpha, Start::uninformed, options);
+        const FixedPoint alone =
+            solve_state_evolution(SpectralCurve(law), channels::Softmax(tokens), alpha, Start::uninformed);
+        EXPECT_EQ(point.status, Termination::converged);
+        const Overlap& error = point.parameters.error;
+        for (int l = 0; l < layers - 1; ++l) EXPECT_NEAR(error(l, l), 1, 1e-2) << layers << " " << l;
+        EXPECT_NEAR(error(layers - 1, layers - 1) / alone.error(), 1, 1e-2) << layers;
+        EXPECT_LT(alone.error(), 0.6);
+    }
 }
 
 TEST(DeepStateEvolution, OneLayerIsSoftmax) {
