@@ -4,9 +4,10 @@
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/data/deep_attention.hpp"
 #include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/interrupt.hpp"
-#include "bayesaim/options.hpp"
+#include "bayesaim/model.hpp"
 #include "bayesaim/progress.hpp"
 
 namespace bayesaim::program {
@@ -26,18 +27,17 @@ struct Arguments {
 
 /// What the command line leaves open is as the file says; what neither says keeps its default.
 void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
-    const auto text = [&](const char* option, const char* name, std::string& value) {
-        if (!arguments.given(option)) value = data::text_attribute(header.attributes, name).value_or(value);
-    };
-    const auto number = [&](const char* option, const char* name, double& value) {
-        if (!arguments.given(option)) value = data::number_attribute(header.attributes, name).value_or(value);
-    };
-    text("--channel", "channel", arguments.channel.channel);
-    number("--beta", "beta", arguments.channel.options.beta);
-    number("--label-noise", "label_noise", arguments.channel.options.label_noise);
-    text("--prior", "prior", arguments.prior.prior);
-    number("--width", "width", arguments.prior.width);
-    arguments.prior.widths = {arguments.prior.width};
+    const data::Attributes& attributes = header.attributes;
+    arguments.channel.complete_from(attributes);
+    if (!arguments.given("--prior"))
+        arguments.prior.prior = data::text_attribute(attributes, "prior").value_or(arguments.prior.prior);
+    if (const auto width = attributes.find("width");
+        width != attributes.end() && !arguments.given("--width")) {
+        const bool several = arguments.channel.deep() && std::holds_alternative<std::string>(width->second);
+        arguments.prior.set_widths("attribute width",
+                                   several ? std::get<std::string>(width->second)
+                                           : fmt::format("{}", *data::number_attribute(attributes, "width")));
+    }
     if (arguments.prior.prior == "multi-head") {  // as `generate` describes the mean of several heads
         arguments.prior.prior = "wishart";
         arguments.channel.channel = "multi-head";
@@ -51,57 +51,52 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
     arguments.channel.options.tokens = static_cast<int>(header.tokens);
 }
 
-estimators::AmpResult estimate_weights(const Arguments& arguments, const data::DatasetContents& contents,
-                                       const priors::Prior& prior, const channels::Channel& channel,
-                                       ThreadPool& pool) {
-    Progress progress(arguments.output.quiet, 1);
-    estimators::AmpOptions options = arguments.amp.options;
-    options.progress = [&](const estimators::AmpIteration& now) {
-        progress.update(
-            static_cast<double>(now.iteration) / options.max_iterations,
-            fmt::format("iteration {}, predicted error {:.6f}", now.iteration, now.predicted_error));
-        return !interrupted();
-    };
-    catch_interrupts();
-    return run_amp(contents.data, prior.law(), channel, options, pool);
-}
-
 int run(Arguments arguments) {
     const data::DatasetHeader header = data::read_dataset_header(arguments.file);
     check_output_file(arguments.output.output, {arguments.file});
     complete_from(header, arguments);
-    const auto prior = make_prior(arguments.prior, arguments.channel);
-    const auto channel = arguments.channel.make();
-    const data::DatasetContents contents = data::read_dataset(arguments.file, *channel);
+    const Model model(arguments.prior, arguments.channel);
+    const data::DatasetContents contents = data::read_dataset(arguments.file, *model.channel);
     ThreadPool pool(static_cast<std::size_t>(arguments.threads));
+    Progress progress(arguments.output.quiet, 1);
+    catch_interrupts();
+    const auto show = [&](int iteration, int most, double error) {
+        progress.update(static_cast<double>(iteration) / most,
+                        fmt::format("iteration {}, predicted error {:.6f}", iteration, error));
+        return !interrupted();
+    };
+    const Learned result = learn(contents.data, model, arguments.amp, {.progress = show}, pool);
+    progress.clear();
 
-    const estimators::AmpResult result = estimate_weights(arguments, contents, *prior, *channel, pool);
     const std::string status(to_string(result.status));
-    data::Attributes attributes = data::describe(*prior, *channel);
-    attributes["alpha"] = contents.data.alpha();
-    attributes["predicted_error"] = result.predicted_error;
-    attributes["iterations"] = static_cast<std::uint64_t>(result.record.size());
-    attributes["status"] = status;
-    data::write_estimate(arguments.output.output, result.estimate, attributes);
+    data::Estimate estimate{result.estimates, result.predicted_error,
+                            data::describe(model.priors, *model.channel)};
+    estimate.attributes["alpha"] = contents.data.alpha();
+    estimate.attributes["iterations"] = static_cast<std::uint64_t>(result.record.size());
+    estimate.attributes["status"] = status;
+    data::write_estimate(arguments.output.output, estimate);
 
-    Report report{"fit"};
-    report.configuration = describe(arguments.prior, *prior);
-    describe(*channel, report.configuration);
+    Report report{"fit", model.configuration};
     report.configuration["file"] = arguments.file;
-    arguments.amp.describe(report.configuration);
-    const auto& weights = contents.weights;
-    const auto fitted = estimators::predict(*contents.data.tokens, result.estimate, 0, *channel, pool);
-    const channels::Rows outputs = channels::output_values(*channel, contents.data.outputs);
-    report.points.push_back(
-        {{"alpha", contents.data.alpha()},
-         {"dim", header.dim},
-         {"samples", header.samples},
-         {"predicted_error", result.predicted_error},
-         {"measured_error",
-          weights ? Json(data::estimation_error(result.estimate, *weights)) : Json(nullptr)},
-         {"training_fit", estimators::mean_squared_distance(fitted.plug_in, outputs)},
-         {"iterations", result.record.size()},
-         {"status", status}});
+    arguments.amp.describe(model.deep, report.configuration);
+    const auto fitted = estimators::predict(*contents.data.tokens, result.estimates,
+                                            0 * result.predicted_error, *model.channel, pool);
+    const channels::Rows outputs = channels::output_values(*model.channel, contents.data.outputs);
+    Json point = {{"alpha", contents.data.alpha()},
+                  {"dim", header.dim},
+                  {"samples", header.samples},
+                  {"predicted_error", result.predicted_error.trace()},
+                  {"measured_error", nullptr}};
+    if (model.deep) point["predicted_layer_errors"] = diagonal(result.predicted_error);
+    if (!contents.weights.empty()) {
+        const linalg::Overlap error = data::estimation_errors(result.estimates, contents.weights);
+        point["measured_error"] = error.trace();
+        if (model.deep) point["measured_layer_errors"] = diagonal(error);
+    }
+    point["training_fit"] = estimators::mean_squared_distance(fitted.plug_in, outputs);
+    point["iterations"] = result.record.size();
+    point["status"] = status;
+    report.points.push_back(std::move(point));
     publish(report, arguments.output.format, "");
     if (interrupted()) {
         fmt::print(stderr, "bayesaim: interrupted; the last estimate is in '{}'\n", arguments.output.output);
@@ -115,7 +110,7 @@ int run(Arguments arguments) {
 Action add_fit(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand(
-        "fit", "Estimate the weight matrix behind a dataset file, by approximate message passing");
+        "fit", "Estimate the weight matrices behind a dataset file, by approximate message passing");
     arguments->command = command;
     command->add_option("file", arguments->file, "HDF5 file: /tokens, /outputs (softmax: /log_outputs)")
         ->required()

@@ -4,7 +4,9 @@
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/data/deep_attention.hpp"
 #include "bayesaim/interrupt.hpp"
+#include "bayesaim/model.hpp"
 #include "bayesaim/options.hpp"
 #include "bayesaim/progress.hpp"
 
@@ -26,8 +28,7 @@ int run(const Arguments& arguments) {
     check_one_of("--precision", arguments.precision, {"double", "float"});
     check_positive("--alpha", arguments.alpha);
     check_output_file(arguments.output.output, {});
-    const auto prior = make_prior(arguments.prior, arguments.channel);
-    const auto channel = arguments.channel.make();
+    const Model model(arguments.prior, arguments.channel);
     catch_interrupts();
     ThreadPool pool(arguments.run.thread_count());
 
@@ -39,21 +40,19 @@ int run(const Arguments& arguments) {
     options.storage = data::TokenStorage::regenerate;
     options.precision = arguments.precision == "double" ? data::Precision::double_precision
                                                         : data::Precision::float_precision;
-    const data::Synthetic problem = data::make_synthetic(*prior, *channel, options, pool);
-    data::Attributes attributes = data::describe(*prior, *channel);
+    data::DeepSynthetic problem = data::make_deep_synthetic(model.priors, *model.channel, options, pool);
+    if (arguments.no_weights) problem.weights.clear();
+    data::Attributes attributes = data::describe(model.priors, *model.channel);
     attributes["seed"] = arguments.run.seed;
     Progress progress(arguments.output.quiet, 1);
-    data::write_dataset(arguments.output.output, problem.data, *channel,
-                        arguments.no_weights ? nullptr : &problem.weights, attributes, options.precision,
-                        [&](double fraction) {
+    data::write_dataset(arguments.output.output, problem.data, *model.channel, problem.weights, attributes,
+                        options.precision, [&](double fraction) {
                             if (interrupted()) throw Interrupted();
                             progress.update(fraction, "tokens written");
                         });
     progress.clear();
 
-    Report report{"generate"};
-    report.configuration = describe(arguments.prior, *prior);
-    describe(*channel, report.configuration);
+    Report report{"generate", model.configuration};
     report.configuration["alpha"] = arguments.alpha;
     report.configuration["dim"] = arguments.dim;
     report.configuration["seed"] = arguments.run.seed;
@@ -82,14 +81,16 @@ Action add_generate(CLI::App& app) {
         ->capture_default_str();
     command->add_flag("--test", arguments->test,
                       "other samples of the same weights: a test set for the data of the same --seed");
-    command->add_flag("--no-weights", arguments->no_weights, "leave the weights S out of the file");
+    command->add_flag("--no-weights", arguments->no_weights, "leave the weights S_1 .. S_L out of the file");
     arguments->run.add_to(*command);
     arguments->output.add_to(*command);
     command->get_option("--output")
         ->required()
         ->type_name("FILE.h5")
         ->description("HDF5 file to write: /tokens, /outputs (softmax: /log_outputs), /weights");
-    command->footer("Example:\n  bayesaim generate --dim 100 --alpha 0.1 --width 0.5 --output data.h5");
+    command->footer(
+        "Examples:\n  bayesaim generate --dim 100 --alpha 0.1 --width 0.5 --output data.h5\n"
+        "  bayesaim generate --channel deep-softmax --width 0.4,0.8 --dim 100 --alpha 0.3 --output deep.h5");
     return [arguments] { return run(*arguments); };
 }
 

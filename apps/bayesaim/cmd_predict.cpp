@@ -4,6 +4,7 @@
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/data/deep_attention.hpp"
 #include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/options.hpp"
 
@@ -16,51 +17,50 @@ struct Arguments {
     int threads = 0;
 };
 
-double needed_number(const data::Attributes& attributes, const std::string& name, const std::string& file) {
-    const auto value = data::number_attribute(attributes, name);
-    if (!value) throw_invalid(fmt::format("'{}': attribute {}", file, name), "in the file", "none");
-    return *value;
-}
-
 /// The channel that the estimate was made with, for samples of T tokens.
 std::unique_ptr<channels::Channel> channel_of(const data::Estimate& estimate, const std::string& file,
                                               Eigen::Index tokens) {
-    const auto name = data::text_attribute(estimate.attributes, "channel");
-    if (!name) throw_invalid(fmt::format("'{}': attribute channel", file), "in the file", "none");
-    channels::ChannelOptions options;
-    options.tokens = static_cast<int>(tokens);
-    options.beta = data::number_attribute(estimate.attributes, "beta").value_or(options.beta);
-    return channels::make_channel(*name, options);
+    if (!data::text_attribute(estimate.attributes, "channel"))
+        throw_invalid(fmt::format("'{}': attribute channel", file), "in the file", "none");
+    ChannelArguments arguments;
+    arguments.complete_from(estimate.attributes);
+    arguments.options.tokens = static_cast<int>(tokens);
+    auto channel = arguments.make(ChannelArguments::Layers::any);
+    if (estimate.weights.size() != static_cast<std::size_t>(channel->layers()))
+        throw_invalid(fmt::format("'{}': dataset /weights", file),
+                      fmt::format("of {} layers, as its channel", channel->layers()),
+                      static_cast<double>(estimate.weights.size()));
+    return channel;
 }
 
 int run(const Arguments& arguments) {
     const data::Estimate estimate = data::read_estimate(arguments.estimate_file);
     const data::DatasetHeader header = data::read_dataset_header(arguments.token_file);
-    if (header.dim != estimate.weights.rows()) {
+    const Eigen::Index dim = estimate.weights[0].rows();
+    if (header.dim != dim) {
         throw_invalid(fmt::format("'{}': dimension of the tokens", arguments.token_file),
-                      fmt::format("{}, as in '{}'", estimate.weights.rows(), arguments.estimate_file),
+                      fmt::format("{}, as in '{}'", dim, arguments.estimate_file),
                       static_cast<double>(header.dim));
     }
     check_output_file(arguments.output.output, {arguments.estimate_file, arguments.token_file});
-    const double error = needed_number(estimate.attributes, "predicted_error", arguments.estimate_file);
     const auto channel = channel_of(estimate, arguments.estimate_file, header.tokens);
     const data::DatasetContents contents =
         data::read_dataset(arguments.token_file, *channel, data::Outputs::optional);
     ThreadPool pool(static_cast<std::size_t>(arguments.threads));
     const auto prediction =
-        estimators::predict(*contents.data.tokens, estimate.weights, error, *channel, pool);
+        estimators::predict(*contents.data.tokens, estimate.weights, estimate.error, *channel, pool);
 
     Report report{"predict"};
     describe(*channel, report.configuration);
     report.configuration["estimate"] = arguments.estimate_file;
     report.configuration["file"] = arguments.token_file;
-    report.configuration["predicted_error"] = error;
-    // For a posterior mean ||Shat||^2/d is the overlap with the truth.
+    report.configuration["predicted_error"] = estimate.error.trace();
+    // For a posterior mean Tr(Shat_l Shat_k)/d is the overlap with the truth.
     channels::GeneralizationError expected;
-    if (error > 0) {
-        const double overlap = estimate.weights.squaredNorm() / static_cast<double>(estimate.weights.rows());
-        expected = channel->generalization({linalg::scalar_overlap(overlap), linalg::scalar_overlap(error)},
-                                           {.pool = &pool});
+    if (estimate.error.trace() > 0) {
+        const std::vector<linalg::Matrix> nothing(estimate.weights.size(), linalg::Matrix::Zero(dim, dim));
+        expected = channel->generalization(
+            {data::estimation_errors(estimate.weights, nothing), estimate.error}, {.pool = &pool});
     }
     // Outputs of the file have their noise, which no prediction can know.
     const double noise = data::number_attribute(estimate.attributes, "label_noise").value_or(0) *
@@ -78,8 +78,8 @@ int run(const Arguments& arguments) {
                              {"expected_plugin_generalization_error", expected.plug_in + noise}});
 
     data::Attributes attributes;
-    for (const char* name :
-         {"prior", "channel", "width", "beta", "label_noise", "predicted_error", "status"}) {
+    for (const char* name : {"prior", "channel", "width", "layers", "beta", "residual", "label_noise",
+                             "predicted_error", "status"}) {
         if (const auto found = estimate.attributes.find(name); found != estimate.attributes.end())
             attributes.insert(*found);
     }

@@ -106,7 +106,7 @@ void draw(const Report& report, const std::optional<double>& threshold, const Ar
 }
 
 int run(const Arguments& arguments) {
-    if (is_deep(arguments.channel)) {
+    if (arguments.channel.deep()) {
         if (!arguments.plot.empty()) throw_invalid("--plot", "left out with deep-softmax", arguments.plot);
         check_one_of("--limit with deep-softmax", arguments.limit, {"none"});
         return run_deep_theory(

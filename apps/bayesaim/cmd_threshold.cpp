@@ -19,7 +19,7 @@ struct Arguments {
 };
 
 int run(const Arguments& arguments) {
-    if (is_deep(arguments.channel))
+    if (arguments.channel.deep())
         return run_deep_threshold({arguments.channel, arguments.prior, arguments.run, arguments.output, ""});
     arguments.output.check_writable();
     const std::vector<double> range = experiments::Grid("--search", arguments.search).values();

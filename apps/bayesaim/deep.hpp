@@ -4,11 +4,8 @@
 
 #include "bayesaim/options.hpp"
 
-/// The commands `theory`, `threshold` and `amp` for channels of several layers (--channel deep-softmax).
+/// The commands `theory` and `threshold` for channels of several layers (--channel deep-softmax).
 namespace bayesaim::program {
-
-/// Whether the channel has several layers.
-bool is_deep(const ChannelArguments& channel);
 
 struct DeepArguments {
     const ChannelArguments& channel;
@@ -20,12 +17,5 @@ struct DeepArguments {
 
 int run_deep_theory(const DeepArguments& arguments, const IntegrationArguments& integration, int trajectory);
 int run_deep_threshold(const DeepArguments& arguments);
-
-struct DeepAmpArguments {
-    int dim = 100, seeds = 1;
-    const AmpArguments& amp;
-    bool damping_given = false, tolerance_given = false;  ///< otherwise as deep AMP has them
-};
-int run_deep_amp(const DeepArguments& arguments, const DeepAmpArguments& amp);
 
 }  // namespace bayesaim::program

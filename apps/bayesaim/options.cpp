@@ -2,11 +2,13 @@
 #include "bayesaim/options.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/figures/gnuplot.hpp"
 #include "bayesaim/priors/multi_head.hpp"
@@ -71,21 +73,21 @@ void PriorArguments::add_to(CLI::App& app) {
     }
     app.add_option("--prior", prior, "prior on the weight matrix S:" + known)->capture_default_str();
     app.add_option_function<std::string>(
-           "--width",
-           [this](const std::string& text) {
-               widths.clear();
-               std::istringstream pieces(text);
-               for (std::string piece; std::getline(pieces, piece, ',');)
-                   widths.push_back(
-                       parse_whole<double>("--width", "a number, or one per layer: 0.4,0.8", piece));
-               if (widths.empty()) throw_invalid("--width", "a number", "''");
-               width = widths.front();
-           },
+           "--width", [this](const std::string& text) { set_widths("--width", text); },
            "width ratio rho = r/d of the wishart prior; one per layer for several: 0.4,0.8")
         ->default_str("1")
         ->type_name("N");
     app.add_option("--spectrum", spectrum_file,
                    "file of eigenvalues for the prior `spectrum`: one per line, or with a weight");
+}
+
+void PriorArguments::set_widths(const std::string& name, const std::string& text) {
+    widths.clear();
+    std::istringstream pieces(text);
+    for (std::string piece; std::getline(pieces, piece, ',');)
+        widths.push_back(parse_whole<double>(name, "a number, or one per layer: 0.4,0.8", piece));
+    if (widths.empty()) throw_invalid(name, "a number", "''");
+    width = widths.front();
 }
 
 std::unique_ptr<priors::Prior> PriorArguments::make() const {
@@ -95,12 +97,14 @@ std::unique_ptr<priors::Prior> PriorArguments::make() const {
 }
 
 void ChannelArguments::add_to(CLI::App& app) {
+    command = &app;
     std::string known;
     for (const channels::ChannelEntry& entry : channels::channel_table()) {
         known += fmt::format("\n  {}: {}", entry.name, entry.summary);
     }
     known +=
-        "\n  deep-softmax: the softmax attention of the last of --layers layers (theory, threshold, amp)";
+        "\n  deep-softmax: the softmax attention of the last of --layers layers\n"
+        "    (theory, threshold, amp, generate, fit)";
     known += "\n  multi-head: softmax of the mean logits of --heads heads";
     app.add_option("--channel", channel, "how the output depends on the attention indices h:" + known)
         ->capture_default_str();
@@ -113,14 +117,38 @@ void ChannelArguments::add_to(CLI::App& app) {
     add_count(app, "--heads", heads, 1, "heads M of multi-head");
 }
 
-std::unique_ptr<channels::Channel> ChannelArguments::make() const {
-    if (channel == "multi-head") return channels::make_channel("softmax", options);
+void ChannelArguments::complete_from(const data::Attributes& attributes) {
+    const auto number = [&](const char* option, const char* name, double& value) {
+        if (!given(option)) value = data::number_attribute(attributes, name).value_or(value);
+    };
+    if (!given("--channel")) channel = data::text_attribute(attributes, "channel").value_or(channel);
+    number("--beta", "beta", options.beta);
+    number("--label-noise", "label_noise", options.label_noise);
+    number("--residual", "residual", residual);
+    double count = layers;
+    number("--layers", "layers", count);
+    if (count != std::floor(count) || std::abs(count) > linalg::max_layers)
+        throw_invalid("attribute layers", fmt::format("a whole number up to {}", linalg::max_layers), count);
+    layers = static_cast<int>(count);
+}
+
+std::unique_ptr<channels::Channel> ChannelArguments::make(Layers taken) const {
     std::vector<std::string> known = channels::channel_names();
     known.insert(known.end(), {"deep-softmax", "multi-head"});
     check_one_of("channel", channel, known);
-    if (channel == "deep-softmax")
+    if (deep() && taken == Layers::one)
         throw_invalid("channel", "of one layer for this command", "'deep-softmax'");
-    return channels::make_channel(channel, options);
+    for (const auto& [option, owner] :
+         {std::pair("--layers", "deep-softmax"), std::pair("--residual", "deep-softmax"),
+          std::pair("--heads", "multi-head"), std::pair("--label-noise", "linear")}) {
+        if (given(option) && channel != owner)
+            throw_invalid(option, fmt::format("left out unless the channel is {}", owner),
+                          fmt::format("it with {}", channel));
+    }
+    if (deep())
+        return std::make_unique<channels::DeepAttention>(channels::DeepAttentionOptions{
+            .layers = layers, .tokens = options.tokens, .beta = options.beta, .residual = residual});
+    return channels::make_channel(channel == "multi-head" ? "softmax" : channel, options);
 }
 
 std::unique_ptr<priors::Prior> make_prior(const PriorArguments& prior, const ChannelArguments& channel) {
@@ -178,17 +206,37 @@ void IntegrationArguments::describe(const channels::Channel& channel, const RunA
 }
 
 void AmpArguments::add_to(CLI::App& app) {
-    add_number(app, "--damping", options.damping, "weight of the previous omega and V, 0 to 1");
+    command = &app;
+    const estimators::DeepAmpOptions deep;
+    add_number(app, "--damping", options.damping,
+               fmt::format("weight of the previous omega and V, 0 to 1 (deep-softmax: of the previous g, {})",
+                           deep.damping));
     app.add_flag("--adaptive-damping", options.adaptive_damping, "more damping while the change grows");
-    add_count(app, "--iterations", options.max_iterations, 1, "most iterations");
-    add_number(app, "--tolerance", options.tolerance, "stop at this change relative to the predicted error");
+    add_count(app, "--iterations", options.max_iterations, 1,
+              fmt::format("most iterations (deep-softmax: {})", deep.max_iterations));
+    add_number(app, "--tolerance", options.tolerance,
+               fmt::format("stop at this change relative to the predicted error (deep-softmax: {})",
+                           deep.tolerance));
 }
 
-void AmpArguments::describe(Json& configuration) const {
-    configuration["damping"] = options.damping;
+estimators::DeepAmpOptions AmpArguments::deep_options() const {
+    if (options.adaptive_damping) throw_invalid("--adaptive-damping", "left out with deep-softmax", "it");
+    estimators::DeepAmpOptions result;
+    if (command->count("--damping") > 0) result.damping = options.damping;
+    if (command->count("--iterations") > 0) result.max_iterations = options.max_iterations;
+    if (command->count("--tolerance") > 0) result.tolerance = options.tolerance;
+    return result;
+}
+
+void AmpArguments::describe(bool deep, Json& configuration) const {
+    const auto add = [&](const auto& used) {
+        configuration["damping"] = used.damping;
+        configuration["max_iterations"] = used.max_iterations;
+        configuration["tolerance"] = used.tolerance;
+    };
+    if (deep) return add(deep_options());
+    add(options);
     configuration["adaptive_damping"] = options.adaptive_damping;
-    configuration["max_iterations"] = options.max_iterations;
-    configuration["tolerance"] = options.tolerance;
 }
 
 namespace {

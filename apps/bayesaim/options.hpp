@@ -7,7 +7,9 @@
 #include <CLI/CLI.hpp>
 
 #include "bayesaim/channels/table.hpp"
+#include "bayesaim/data/hdf5_file.hpp"
 #include "bayesaim/estimators/amp.hpp"
+#include "bayesaim/estimators/deep_amp.hpp"
 #include "bayesaim/priors/table.hpp"
 #include "bayesaim/report.hpp"
 #include "bayesaim/theory/state_evolution.hpp"
@@ -22,6 +24,8 @@ struct PriorArguments {
     std::string spectrum_file;
 
     void add_to(CLI::App& app);
+    /// From a number, or one per layer: "0.4,0.8"; messages call it `name`.
+    void set_widths(const std::string& name, const std::string& text);
     std::unique_ptr<priors::Prior> make() const;
 };
 
@@ -32,9 +36,19 @@ struct ChannelArguments {
     int layers = 2;       ///< of deep-softmax
     double residual = 1;  ///< of deep-softmax
     int heads = 2;        ///< of multi-head
+    const CLI::App* command = nullptr;
 
     void add_to(CLI::App& app);
-    std::unique_ptr<channels::Channel> make() const;
+    /// What the command line leaves open is as the attributes of a file say.
+    void complete_from(const data::Attributes& attributes);
+    bool deep() const { return channel == "deep-softmax"; }
+    /// Throws where an option is given that this channel does not have, or for several layers where the
+    /// command takes one.
+    enum class Layers { one, any };
+    std::unique_ptr<channels::Channel> make(Layers taken = Layers::one) const;
+
+  private:
+    bool given(const char* option) const { return command != nullptr && command->count(option) > 0; }
 };
 
 /// --format, --output, --quiet
@@ -70,9 +84,12 @@ struct IntegrationArguments {
 /// --damping, --adaptive-damping, --iterations, --tolerance of AMP
 struct AmpArguments {
     estimators::AmpOptions options;
+    const CLI::App* command = nullptr;
 
     void add_to(CLI::App& app);
-    void describe(Json& configuration) const;
+    /// For several layers: what is given, and otherwise defaults of their own.
+    estimators::DeepAmpOptions deep_options() const;
+    void describe(bool deep, Json& configuration) const;
 };
 
 /// The prior of one layer as this channel sees it: that of the mean of its heads for multi-head.

@@ -6,38 +6,20 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/attention.hpp"
+#include "bayesaim/data/deep_attention.hpp"
 
 namespace bayesaim::data {
 
 Synthetic make_synthetic(const priors::Prior& prior, const channels::Channel& channel,
                          const SyntheticOptions& options, ThreadPool& pool) {
-    check_positive("alpha", options.alpha);
-    check_at_least("dimension", options.dim, 1);
-    const double d = static_cast<double>(options.dim);
-    const auto samples =
-        std::max<Eigen::Index>(1, static_cast<Eigen::Index>(std::llround(options.alpha * d * d)));
-    Synthetic result;
-    result.weights = prior.sample(options.dim, options.seed, 0, pool);
-    result.data.tokens =
-        gaussian_tokens(samples, channel.tokens(), options.dim, options.seed, options.storage,
-                        options.precision, pool, options.test ? Purpose::test_tokens : Purpose::tokens);
-    const channels::Rows index = all_attention_indices(*result.data.tokens, result.weights, pool);
-    result.data.outputs.resize(samples, channel.tokens() * channel.tokens());
-    constexpr std::uint64_t first_test_sample = std::uint64_t{1} << 63;  // label noise of its own
-    channel.draw(index, options.seed, options.test ? first_test_sample : 0, result.data.outputs);
-    return result;
+    const priors::Prior* one[] = {&prior};
+    DeepSynthetic made = make_deep_synthetic(one, channel, options, pool);
+    return {std::move(made.weights.front()), std::move(made.data)};
 }
 
 TestSet make_test_set(const linalg::Matrix& weights, const channels::Channel& channel, Eigen::Index samples,
                       std::uint64_t seed, ThreadPool& pool) {
-    TestSet result;
-    result.tokens = gaussian_tokens(samples, channel.tokens(), weights.rows(), seed, TokenStorage::regenerate,
-                                    Precision::double_precision, pool, Purpose::test_tokens);
-    result.targets.resize(samples, channel.tokens() * channel.tokens());
-    channel.predict(all_attention_indices(*result.tokens, weights, pool), linalg::scalar_overlap(0),
-                    result.targets);
-    return result;
+    return make_deep_test_set({&weights, 1}, channel, samples, seed, pool);
 }
 
 void check_outputs(const channels::Channel& channel, const Dataset& data) {

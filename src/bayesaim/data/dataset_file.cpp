@@ -4,7 +4,9 @@
 #include <cmath>
 #include <new>
 
+#include <Eigen/Eigenvalues>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "bayesaim/core/checks.hpp"
 
@@ -45,21 +47,40 @@ void take_logarithms(const Hdf5Array& array, channels::Rows& outputs) {
     }
 }
 
-void write_weights(const Matrix& weights, Hdf5Writer& out) {
-    const channels::Rows rows = weights;
-    out.write("weights", {1, rows.rows(), rows.cols()}, rows.data());
+void write_weights(std::span<const Matrix> weights, Hdf5Writer& out) {
+    const Eigen::Index layers = static_cast<Eigen::Index>(weights.size()), dim = weights[0].rows();
+    channels::Rows rows;
+    out.write("weights", {layers, dim, dim}, Precision::double_precision, [&](Range range) {
+        rows.resize(static_cast<Eigen::Index>(range.size()) * dim, dim);
+        for (std::size_t l = 0; l < range.size(); ++l)
+            rows.middleRows(static_cast<Eigen::Index>(l) * dim, dim) = weights[range.begin + l];
+        return rows.data();
+    });
 }
 
-constexpr const char *token_dimensions = "(samples, tokens, dim)", *weight_dimensions = "(1, dim, dim)";
+constexpr const char *token_dimensions = "(samples, tokens, dim)", *weight_dimensions = "(layers, dim, dim)";
 
-Matrix read_weights(const Hdf5Reader& reader, Eigen::Index dim, const std::optional<Shape>& tokens) {
-    const Hdf5Array weights = reader.array("weights", weight_dimensions);
-    if (tokens) check_shape(weights, {1, dim, dim}, *tokens);
-    if (weights.shape != Shape{1, dim, dim})
-        throw_invalid(weights.title, weight_dimensions, to_string(weights.shape));
-    auto rows = allocate<channels::Rows>(weights, dim, dim);
+std::vector<Matrix> read_weights(const Hdf5Array& weights) {
+    const auto [layers, dim, columns] = weights.shape;
+    auto rows = allocate<channels::Rows>(weights, layers * dim, dim);
     read_all(weights, rows.data());
-    return rows;
+    std::vector<Matrix> result;
+    for (Eigen::Index l = 0; l < layers; ++l) result.emplace_back(rows.middleRows(l * dim, dim));
+    return result;
+}
+
+/// C of an estimate of several layers.
+linalg::Overlap read_error(const Hdf5Reader& reader, Eigen::Index layers) {
+    const Hdf5Array array = reader.array("error", "(1, layers, layers)");
+    if (array.shape != Shape{1, layers, layers})
+        throw_invalid(array.title, fmt::format("of shape (1, {}, {}), as /weights", layers, layers),
+                      to_string(array.shape));
+    linalg::Overlap error(layers, layers);
+    read_all(array, error.data());
+    const double lowest = Eigen::SelfAdjointEigenSolver<linalg::Overlap>(error).eigenvalues()[0];
+    if (!error.isApprox(error.transpose(), 1e-6) || lowest < 0)
+        throw_invalid(array.title, "symmetric with no negative eigenvalue", lowest);
+    return error;
 }
 
 /// Single precision stays single in memory.
@@ -76,23 +97,31 @@ std::shared_ptr<const TokenSource> read_tokens(const Hdf5Array& tokens) {
 
 }  // namespace
 
-Attributes describe(const priors::Prior& prior, const channels::Channel& channel) {
-    Attributes result = {{"prior", prior.name()}, {"channel", channel.name()}};
-    for (const auto& [name, value] : prior.parameters()) result[name] = value;
+Attributes describe(std::span<const priors::Prior* const> priors, const channels::Channel& channel) {
+    Attributes result = {{"prior", priors[0]->name()}, {"channel", channel.name()}};
+    for (const auto& [name, value] : priors[0]->parameters()) result[name] = value;
+    if (priors.size() > 1) {
+        std::map<std::string, std::vector<double>> each;
+        for (const priors::Prior* prior : priors) {
+            for (const auto& [name, value] : prior->parameters()) each[name].push_back(value);
+        }
+        for (const auto& [name, values] : each) result[name] = fmt::format("{}", fmt::join(values, ","));
+    }
     for (const auto& [name, value] : channel.parameters()) result[name] = value;
     return result;
 }
 
 void write_dataset(const std::string& file, const Dataset& data, const channels::Channel& channel,
-                   const Matrix* weights, const Attributes& attributes, Precision precision,
+                   std::span<const Matrix> weights, const Attributes& attributes, Precision precision,
                    const std::function<void(double)>& progress) {
     const TokenSource& source = *data.tokens;
     const Eigen::Index samples = source.samples(), tokens = source.tokens();
     check_size("rows of the outputs", data.outputs.rows(), samples);
     check_size("columns of the outputs", data.outputs.cols(), tokens * tokens);
     const Eigen::Index dim = source.dim();
-    const Eigen::Index token_size = precision == Precision::float_precision ? 4 : 8;
-    Hdf5Writer out(file, samples * tokens * (dim * token_size + tokens * 8) + dim * dim * 8);
+    const Eigen::Index token_size = precision == Precision::float_precision ? 4 : 8,
+                       layers = static_cast<Eigen::Index>(weights.size());
+    Hdf5Writer out(file, samples * tokens * (dim * token_size + tokens * 8) + layers * dim * dim * 8);
     Matrix scratch;
     out.write("tokens", {samples, tokens, dim}, precision, [&](Range range) {
         if (progress) progress(static_cast<double>(range.begin) / static_cast<double>(samples));
@@ -100,7 +129,7 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
     });
     out.write(outputs_name(channel), {samples, tokens, tokens}, Precision::double_precision,
               [&](Range range) { return data.outputs.row(static_cast<Eigen::Index>(range.begin)).data(); });
-    if (weights != nullptr) write_weights(*weights, out);
+    if (!weights.empty()) write_weights(weights, out);
     out.write(attributes);
     out.finish();
 }
@@ -122,7 +151,11 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     }
     DatasetContents result;
     result.attributes = reader.attributes();
-    if (reader.has("weights")) result.weights = read_weights(reader, d, tokens.shape);
+    if (reader.has("weights")) {
+        const Hdf5Array weights = reader.array("weights", weight_dimensions);
+        check_shape(weights, {channel.layers(), d, d}, tokens.shape);
+        result.weights = read_weights(weights);
+    }
     const std::string usual_name = outputs_name(channel);
     const bool take_logarithm =
         channel.logarithmic_outputs() && reader.has("outputs") && !reader.has(usual_name);
@@ -148,7 +181,17 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
 Estimate read_estimate(const std::string& file) {
     const Hdf5Reader reader(file);
     const Hdf5Array weights = reader.array("weights", weight_dimensions);
-    return {read_weights(reader, weights.shape[2], std::nullopt), reader.attributes()};
+    const auto [layers, dim, columns] = weights.shape;
+    if (dim != columns || layers > linalg::max_layers)
+        throw_invalid(weights.title,
+                      fmt::format("{}, at most {} layers", weight_dimensions, linalg::max_layers),
+                      to_string(weights.shape));
+    Estimate result{read_weights(weights), {}, reader.attributes()};
+    const auto error = number_attribute(result.attributes, "predicted_error");
+    if (!error) throw_invalid(fmt::format("'{}': attribute predicted_error", file), "in the file", "none");
+    check_non_negative(fmt::format("'{}': attribute predicted_error", file), *error);
+    result.error = layers == 1 ? linalg::scalar_overlap(*error) : read_error(reader, layers);
+    return result;
 }
 
 void write_predictions(const std::string& file, const channels::Rows& bayes_optimal,
@@ -162,9 +205,13 @@ void write_predictions(const std::string& file, const channels::Rows& bayes_opti
     out.finish();
 }
 
-void write_estimate(const std::string& file, const Matrix& estimate, const Attributes& attributes) {
-    Hdf5Writer out(file, estimate.size() * 8);
-    write_weights(estimate, out);
+void write_estimate(const std::string& file, const Estimate& estimate) {
+    const auto layers = static_cast<Eigen::Index>(estimate.weights.size());
+    Hdf5Writer out(file, layers * estimate.weights[0].size() * 8);
+    write_weights(estimate.weights, out);
+    if (layers > 1) out.write("error", {1, layers, layers}, estimate.error.data());
+    Attributes attributes = estimate.attributes;
+    attributes["predicted_error"] = estimate.error.trace();
     out.write(attributes);
     out.finish();
 }

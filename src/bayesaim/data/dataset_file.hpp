@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/data/hdf5_file.hpp"
+#include "bayesaim/linalg/overlap.hpp"
 
 /// Datasets and estimates in HDF5 files:
 ///   /tokens       (n, T, d)  double or float
 ///   /outputs      (n, T, T)  or /log_outputs, log-probabilities, for softmax
-///   /weights      (1, d, d)  S, when it is known
+///   /weights      (L, d, d)  S_1 .. S_L, when they are known
+///   /error        (1, L, L)  estimates of several layers: the predicted error C between layers
 /// and attributes of the root group. Tokens pass block by block: nobody keeps a second copy of all of them.
 /// Errors are those of hdf5_file.
 namespace bayesaim::data {
 
-/// The prior and the channel by name ("prior", "channel"), and their parameters.
-Attributes describe(const priors::Prior& prior, const channels::Channel& channel);
+/// The prior and the channel by name ("prior", "channel"), and their parameters; those of the priors of
+/// several layers as texts, "0.4,0.8".
+Attributes describe(std::span<const priors::Prior* const> priors, const channels::Channel& channel);
 
-/// Writes the tokens in the given precision, everything else in double; weights unless null. The attributes
-/// and the version and commit of the library go to the root group. The same arguments give the same bytes.
-/// `progress` is told the fraction of the tokens that is written; what it throws ends the writing, and
-/// nothing is left.
+/// Writes the tokens in the given precision, everything else in double; weights if there are any. The
+/// attributes and the version and commit of the library go to the root group. The same arguments give the
+/// same bytes. `progress` is told the fraction of the tokens that is written; what it throws ends the
+/// writing, and nothing is left.
 void write_dataset(const std::string& file, const Dataset& data, const channels::Channel& channel,
-                   const linalg::Matrix* weights, const Attributes& attributes,
+                   std::span<const linalg::Matrix> weights, const Attributes& attributes,
                    Precision precision = Precision::double_precision,
                    const std::function<void(double)>& progress = {});
 
@@ -36,7 +40,7 @@ DatasetHeader read_dataset_header(const std::string& file);
 
 struct DatasetContents {
     Dataset data;  ///< tokens in memory, in the precision of the file; no outputs if there are none
-    std::optional<linalg::Matrix> weights;
+    std::vector<linalg::Matrix> weights;  ///< one per layer; none if they are not known
     Attributes attributes;
 };
 
@@ -46,13 +50,13 @@ enum class Outputs { required, optional };
 DatasetContents read_dataset(const std::string& file, const channels::Channel& channel,
                              Outputs needed = Outputs::required);
 
-/// The estimate as /weights, with attributes.
-void write_estimate(const std::string& file, const linalg::Matrix& estimate, const Attributes& attributes);
-
+/// Estimated weights of every layer, and their error.
 struct Estimate {
-    linalg::Matrix weights;
+    std::vector<linalg::Matrix> weights;
+    linalg::Overlap error;  ///< C, L x L; its trace is the attribute predicted_error
     Attributes attributes;
 };
+void write_estimate(const std::string& file, const Estimate& estimate);
 Estimate read_estimate(const std::string& file);
 
 /// Predicted outputs (n x T^2 each) as /predictions, the Bayes-optimal ones, and /plugin_predictions.

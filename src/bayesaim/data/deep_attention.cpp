@@ -71,6 +71,7 @@ channels::Rows all_layer_indices(const TokenSource& source, std::span<const Matr
                                  ThreadPool& pool) {
     check_weights(weights, source.dim());
     const Eigen::Index pairs = source.tokens() * (source.tokens() + 1) / 2;
+    if (weights.size() == 1) return all_attention_indices(source, weights[0], pool);
     channels::Rows index(source.samples(), static_cast<Eigen::Index>(weights.size()) * pairs);
     for (std::size_t l = 0; l < weights.size(); ++l) {
         index.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs) =

@@ -49,7 +49,7 @@ struct DeepSynthetic {
     Dataset data;
 };
 
-/// Each S_l from its prior, with the stream of index l; otherwise as make_synthetic.
+/// Each S_l from its prior, with the stream of index l; make_synthetic is the case of one layer.
 DeepSynthetic make_deep_synthetic(std::span<const priors::Prior* const> priors,
                                   const channels::Channel& channel, const SyntheticOptions& options,
                                   ThreadPool& pool);

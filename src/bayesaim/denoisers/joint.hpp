@@ -41,7 +41,8 @@ enum class JointMethod {
     /// divergences
     /// by a random direction each. For strong couplings; 2 + 4 L eigendecompositions per layer.
     combination,
-    /// Innovation, or the combination where a correlation of Delta exceeds 0.25.
+    /// The combination where a correlation of Delta exceeds 0.25 and each Delta_ll is below the variance of
+    /// its prior; otherwise the innovation.
     automatic,
 };
 

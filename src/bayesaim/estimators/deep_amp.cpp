@@ -145,7 +145,7 @@ DeepAmpResult run_deep_amp(const data::Dataset& data, denoisers::Laws priors,
     }
     second_moment = error + Overlap(means * means.transpose());
     const double prior_error = error.trace(), vanishing = 1e-9 * prior_error,
-                 largest = 1e3 * second_moment.trace();
+                 largest = 1e3 * second_moment.trace(), least_response = 1e-2 / error.diagonal().maxCoeff();
 
     DeepAmpResult result;
     std::vector<Matrix> best = estimates;
@@ -170,8 +170,8 @@ DeepAmpResult run_deep_amp(const data::Dataset& data, denoisers::Laws priors,
         if (!power.allFinite() || !response.allFinite()) return finish(Termination::diverged);
         // Nothing left to explain: the estimates reproduce the outputs exactly.
         if (power.trace() * prior_error < 1e-20) return finish(Termination::exact_recovery);
-        if (!positive_definite(response)) return finish(Termination::diverged);
-        const Overlap inverse = response.inverse();
+        // Of a layer that is hardly seen the mean slope of so many samples may have any sign.
+        const Overlap inverse = denoisers::with_eigenvalues_above(response, least_response).inverse();
         Overlap noise = inverse * power * inverse.transpose();
         noise = (0.5 * (noise + noise.transpose())).eval();
         if (!positive_definite(noise)) return finish(Termination::diverged);
@@ -222,24 +222,6 @@ DeepAmpResult run_deep_amp(const data::Dataset& data, denoisers::Laws priors,
         }
     }
     return finish(Termination::iteration_limit);
-}
-
-Prediction predict_deep(const data::TokenSource& tokens, std::span<const Matrix> estimates,
-                        const Overlap& error, const channels::Channel& channel, ThreadPool& pool) {
-    check_size("number of estimates", static_cast<long long>(estimates.size()), channel.layers());
-    check_size("tokens of the channel", channel.tokens(), tokens.tokens());
-    check_size("layers of the estimation error", error.rows(), channel.layers());
-    const Rows omega = data::all_layer_indices(tokens, estimates, pool);
-    const Eigen::Index outputs = tokens.tokens() * tokens.tokens();
-    Prediction result{Rows(omega.rows(), outputs), Rows(omega.rows(), outputs)};
-    parallel_for(pool, static_cast<std::size_t>(omega.rows()), samples_per_score, [&](Range range) {
-        const auto begin = static_cast<Eigen::Index>(range.begin),
-                   size = static_cast<Eigen::Index>(range.size());
-        const auto block = omega.middleRows(begin, size);
-        channel.predict(block, 2 * error, result.bayes_optimal.middleRows(begin, size));
-        channel.predict(block, zero(channel.layers()), result.plug_in.middleRows(begin, size));
-    });
-    return result;
 }
 
 }  // namespace bayesaim::estimators

@@ -8,7 +8,6 @@
 #include "bayesaim/core/outcome.hpp"
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/denoisers/joint.hpp"
-#include "bayesaim/estimators/prediction.hpp"
 
 namespace bayesaim::estimators {
 
@@ -26,7 +25,7 @@ struct DeepAmpIteration {
 };
 
 struct DeepAmpOptions {
-    int max_iterations = 60;
+    int max_iterations = 60;  ///< at small d longer runs drift away from consistency
     double tolerance = 1e-5;  ///< stop when the change is below this times Tr C
     double damping = 0.4;     ///< weight of the previous g
     denoisers::JointOptions denoiser{.linear_outside_support = true};
@@ -53,9 +52,5 @@ struct DeepAmpResult {
 /// bits for any number of threads. Pinned by: DeepAmp.*.
 DeepAmpResult run_deep_amp(const data::Dataset& data, denoisers::Laws priors,
                            const channels::Channel& channel, const DeepAmpOptions& options, ThreadPool& pool);
-
-/// Predicted outputs of new samples, from estimates of every layer and their error C.
-Prediction predict_deep(const data::TokenSource& tokens, std::span<const linalg::Matrix> estimates,
-                        const Overlap& error, const channels::Channel& channel, ThreadPool& pool);
 
 }  // namespace bayesaim::estimators

@@ -2,28 +2,34 @@
 #include "bayesaim/estimators/prediction.hpp"
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/attention.hpp"
+#include "bayesaim/data/deep_attention.hpp"
 
 namespace bayesaim::estimators {
 
-Prediction predict(const data::TokenSource& tokens, const linalg::Matrix& estimate, double error,
-                   const channels::Channel& channel, ThreadPool& pool) {
-    check_size("dimension of the estimate", estimate.rows(), tokens.dim());
+Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matrix> estimates,
+                   const linalg::Overlap& error, const channels::Channel& channel, ThreadPool& pool) {
+    check_size("number of estimates", static_cast<long long>(estimates.size()), channel.layers());
+    check_size("dimension of the estimate", estimates[0].rows(), tokens.dim());
     check_size("tokens of the channel", channel.tokens(), tokens.tokens());
-    check_non_negative("estimation error", error);
-    const channels::Rows omega = data::all_attention_indices(tokens, estimate, pool);
+    check_size("layers of the estimation error", error.rows(), channel.layers());
+    check_non_negative("estimation error", error.diagonal().minCoeff());
+    const channels::Rows omega = data::all_layer_indices(tokens, estimates, pool);
     const Eigen::Index outputs = tokens.tokens() * tokens.tokens();
     Prediction result{channels::Rows(omega.rows(), outputs), channels::Rows(omega.rows(), outputs)};
-    constexpr std::size_t block_size = 4096;
+    constexpr std::size_t block_size = 64;  // averages over several layers take long
     parallel_for(pool, static_cast<std::size_t>(omega.rows()), block_size, [&](Range range) {
         const auto begin = static_cast<Eigen::Index>(range.begin),
                    size = static_cast<Eigen::Index>(range.size());
         const auto block = omega.middleRows(begin, size);
-        channel.predict(block, linalg::scalar_overlap(2 * error),
-                        result.bayes_optimal.middleRows(begin, size));
-        channel.predict(block, linalg::scalar_overlap(0), result.plug_in.middleRows(begin, size));
+        channel.predict(block, 2 * error, result.bayes_optimal.middleRows(begin, size));
+        channel.predict(block, 0 * error, result.plug_in.middleRows(begin, size));
     });
     return result;
+}
+
+Prediction predict(const data::TokenSource& tokens, const linalg::Matrix& estimate, double error,
+                   const channels::Channel& channel, ThreadPool& pool) {
+    return predict(tokens, {&estimate, 1}, linalg::scalar_overlap(error), channel, pool);
 }
 
 double mean_squared_distance(const channels::Rows& prediction, const channels::Rows& targets) {

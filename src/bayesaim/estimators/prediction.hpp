@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <span>
+
 #include "bayesaim/channels/channel.hpp"
 #include "bayesaim/data/tokens.hpp"
 
@@ -11,9 +13,12 @@ struct Prediction {
     channels::Rows plug_in;        ///< g(omega)
 };
 
-/// From an estimate Shat of the weights and its error C per dimension (as AMP predicts it):
-///   omega_ab = tau_ab (x_a' Shat x_b - delta_ab Tr Shat) / sqrt(d).
-/// Pinned by: Prediction.MeasuredErrorIsThatOfTheory.
+/// From estimates Shat_l of the weights of every layer and their error C (as AMP predicts it), L x L:
+///   omega^l_ab = tau_ab (x_a' Shat_l x_b - delta_ab Tr Shat_l) / sqrt(d).
+/// Pinned by: Prediction.MeasuredErrorIsThatOfTheory, DeepAmp.PosteriorPredictionBeatsThePlugInRule.
+Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matrix> estimates,
+                   const linalg::Overlap& error, const channels::Channel& channel, ThreadPool& pool);
+/// One layer.
 Prediction predict(const data::TokenSource& tokens, const linalg::Matrix& estimate, double error,
                    const channels::Channel& channel, ThreadPool& pool);
 

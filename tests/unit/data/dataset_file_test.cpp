@@ -8,8 +8,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/channels/table.hpp"
+#include "bayesaim/data/deep_attention.hpp"
 #include "bayesaim/priors/table.hpp"
+#include "bayesaim/priors/wishart.hpp"
 
 #include "support/expect_invalid.hpp"
 
@@ -61,30 +64,59 @@ class DatasetFile : public testing::Test {
 TEST_F(DatasetFile, RoundTripInDoublePrecisionIsExact) {
     for (const char* name : {"linear", "softmax", "hardmax"}) {
         const Synthetic made = make(name, 11, 0.4);
-        write_dataset(file("a.h5"), made.data, *channel_, &made.weights, describe(*prior_, *channel_));
+        write_dataset(file("a.h5"), made.data, *channel_, {&made.weights, 1}, {});
         const DatasetContents read = read_dataset(file("a.h5"), *channel_);
         EXPECT_EQ(all_tokens(*read.data.tokens), all_tokens(*made.data.tokens)) << name;
         EXPECT_EQ(read.data.outputs, made.data.outputs) << name;
-        ASSERT_TRUE(read.weights);
-        EXPECT_EQ(*read.weights, made.weights) << name;
+        ASSERT_EQ(read.weights.size(), 1U);
+        EXPECT_EQ(read.weights[0], made.weights) << name;
     }
     EXPECT_EQ(file_count(), 1U);
 }
 
+TEST_F(DatasetFile, SeveralLayersKeepTheirOrder) {
+    const channels::DeepAttention channel({.layers = 3, .residual = 0.5});
+    const priors::Wishart narrow(0.25), wide(2);
+    const priors::Prior* priors[] = {&narrow, &wide, &narrow};
+    ThreadPool pool(1);
+    const DeepSynthetic made = make_deep_synthetic(priors, channel, {.dim = 9, .alpha = 0.5}, pool);
+    write_dataset(file("a.h5"), made.data, channel, made.weights, describe(priors, channel));
+    const DatasetContents read = read_dataset(file("a.h5"), channel);
+    EXPECT_EQ(read.weights, made.weights);
+    EXPECT_EQ(read.data.outputs, made.data.outputs);
+    EXPECT_EQ(text_attribute(read.attributes, "width"), "0.25,2,0.25");
+    EXPECT_EQ(number_attribute(read.attributes, "layers"), 3);
+    EXPECT_EQ(number_attribute(read.attributes, "residual"), 0.5);
+    test::expect_invalid([&] { read_dataset(file("a.h5"), channels::DeepAttention()); },
+                         "dataset /weights must be of shape (2, 9, 9)");
+
+    linalg::Overlap error(3, 3);
+    error << 1, 0.25, 0, 0.25, 0.5, -0.125, 0, -0.125, 2;
+    write_estimate(file("b.h5"), {made.weights, error, {{"status", "converged"}}});
+    const Estimate estimate = read_estimate(file("b.h5"));
+    EXPECT_EQ(estimate.weights, made.weights);
+    EXPECT_EQ(estimate.error, error);
+    EXPECT_EQ(number_attribute(estimate.attributes, "predicted_error"), 3.5);
+    error(0, 1) = error(1, 0) = 3;
+    write_estimate(file("b.h5"), {made.weights, error, {}});
+    test::expect_invalid([&] { read_estimate(file("b.h5")); },
+                         "dataset /error must be symmetric with no negative eigenvalue, got -");
+}
+
 TEST_F(DatasetFile, SinglePrecisionRoundsTheTokensAndNothingElse) {
     const Synthetic made = make("softmax", 11, 0.4);
-    write_dataset(file("a.h5"), made.data, *channel_, nullptr, {}, Precision::float_precision);
+    write_dataset(file("a.h5"), made.data, *channel_, {}, {}, Precision::float_precision);
     const DatasetContents read = read_dataset(file("a.h5"), *channel_);
     const Matrix exact = all_tokens(*made.data.tokens), rounded = exact.cast<float>().cast<double>();
     EXPECT_EQ(all_tokens(*read.data.tokens), rounded);
     EXPECT_NE(exact, rounded);
     EXPECT_EQ(read.data.outputs, made.data.outputs);
-    EXPECT_FALSE(read.weights);
+    EXPECT_TRUE(read.weights.empty());
 }
 
 TEST_F(DatasetFile, SeveralBlocksAndARemainderAreOneArray) {
     const Synthetic made = make("hardmax", 30, 20);  // 18000 samples; blocks of 2^19 numbers are 8738
-    write_dataset(file("a.h5"), made.data, *channel_, nullptr, {});
+    write_dataset(file("a.h5"), made.data, *channel_, {}, {});
     const DatasetContents read = read_dataset(file("a.h5"), *channel_);
     EXPECT_EQ(read.data.tokens->samples(), 18000);
     EXPECT_EQ(all_tokens(*read.data.tokens), all_tokens(*made.data.tokens));
@@ -93,10 +125,11 @@ TEST_F(DatasetFile, SeveralBlocksAndARemainderAreOneArray) {
 
 TEST_F(DatasetFile, HeaderHasTheShapeAndTheAttributes) {
     const Synthetic made = make("softmax", 11, 0.4);
-    Attributes attributes = describe(*prior_, *channel_);
+    const priors::Prior* one[] = {prior_.get()};
+    Attributes attributes = describe(one, *channel_);
     const std::uint64_t seed = (std::uint64_t{1} << 63) + 3;  // no double holds it
     attributes["seed"] = seed;
-    write_dataset(file("a.h5"), made.data, *channel_, nullptr, attributes);
+    write_dataset(file("a.h5"), made.data, *channel_, {}, attributes);
     const DatasetHeader header = read_dataset_header(file("a.h5"));
     EXPECT_EQ(header.samples, 48);
     EXPECT_EQ(header.tokens, 2);
@@ -118,7 +151,7 @@ TEST_F(DatasetFile, ProbabilitiesBecomeLogProbabilities) {
     Dataset probabilities = made.data;
     probabilities.outputs = made.data.outputs.array().exp();
     const auto other = channels::make_channel("hardmax", {.tokens = 2});  // writes /outputs
-    write_dataset(file("a.h5"), probabilities, *other, nullptr, {});
+    write_dataset(file("a.h5"), probabilities, *other, {}, {});
     const DatasetContents read = read_dataset(file("a.h5"), *channel_);
     EXPECT_LT((read.data.outputs - made.data.outputs).cwiseAbs().maxCoeff(), 1e-12);
 }
@@ -136,24 +169,25 @@ class FailingTokens final : public TokenSource {
 
 TEST_F(DatasetFile, FailureInTheMiddleLeavesTheOldFileAndNoPart) {
     const Synthetic made = make("linear", 5, 1);
-    write_dataset(file("a.h5"), made.data, *channel_, nullptr, {});
+    write_dataset(file("a.h5"), made.data, *channel_, {}, {});
     const Dataset failing{std::make_shared<FailingTokens>(), channels::Rows::Zero(20000, 4)};
-    EXPECT_THROW(write_dataset(file("a.h5"), failing, *channel_, nullptr, {}), std::runtime_error);
-    EXPECT_THROW(write_dataset(file("b.h5"), failing, *channel_, nullptr, {}), std::runtime_error);
+    EXPECT_THROW(write_dataset(file("a.h5"), failing, *channel_, {}, {}), std::runtime_error);
+    EXPECT_THROW(write_dataset(file("b.h5"), failing, *channel_, {}, {}), std::runtime_error);
     EXPECT_EQ(file_count(), 1U);
     EXPECT_EQ(read_dataset(file("a.h5"), *channel_).data.outputs, made.data.outputs);
 }
 
 TEST_F(DatasetFile, PlaceThatCannotBeWrittenIsAnError) {
-    EXPECT_THROW(write_estimate(file("nowhere/a.h5"), Matrix::Identity(3, 3), {}), std::runtime_error);
+    const Estimate estimate{{Matrix::Identity(3, 3)}, linalg::scalar_overlap(1), {}};
+    EXPECT_THROW(write_estimate(file("nowhere/a.h5"), estimate), std::runtime_error);
     std::filesystem::create_directory(file("folder"));
-    EXPECT_THROW(write_estimate(file("folder"), Matrix::Identity(3, 3), {}), std::runtime_error);
+    EXPECT_THROW(write_estimate(file("folder"), estimate), std::runtime_error);
     EXPECT_EQ(file_count(), 1U);
 }
 
 TEST_F(DatasetFile, AnyTruncationIsNoticed) {
     const Synthetic made = make("softmax", 11, 0.4);
-    write_dataset(file("a.h5"), made.data, *channel_, &made.weights, {});
+    write_dataset(file("a.h5"), made.data, *channel_, {&made.weights, 1}, {});
     const auto size = std::filesystem::file_size(file("a.h5"));
     for (const auto length :
          {size - 1, size / 2, size / 10, std::uintmax_t{100}, std::uintmax_t{7}, std::uintmax_t{0}}) {
@@ -166,7 +200,7 @@ TEST_F(DatasetFile, AnyTruncationIsNoticed) {
 
 TEST_F(DatasetFile, ChannelWithOtherTokensIsRefused) {
     const Synthetic made = make("softmax", 11, 0.4);
-    write_dataset(file("a.h5"), made.data, *channel_, nullptr, {});
+    write_dataset(file("a.h5"), made.data, *channel_, {}, {});
     const auto three = channels::make_channel("softmax", {.tokens = 3});
     test::expect_invalid([&] { read_dataset(file("a.h5"), *three); },
                          "dataset /tokens must be of 3 tokens per sample");

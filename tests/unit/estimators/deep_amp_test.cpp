@@ -8,6 +8,7 @@
 #include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/data/deep_attention.hpp"
 #include "bayesaim/estimators/amp.hpp"
+#include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/priors/wishart.hpp"
 
 #include "support/expect_invalid.hpp"
@@ -86,23 +87,6 @@ TEST(DeepAmp, RecoversTheTruthAboveTheThreshold) {
     EXPECT_LT(result.record.back().true_error->trace(), 5e-3);
 }
 
-/// Two layers with three tokens, scores by importance sampling: it runs, learns, and its self-overlap is Q -
-/// C as for any posterior mean, within finite-size effects.
-TEST(DeepAmp, ThreeTokensObeyTheNishimoriIdentity) {
-    Problem problem({.tokens = 3, .points = 256}, 2);
-    const auto synthetic = problem.make(80, 0.06, 4);
-    const auto result =
-        run_deep_amp(synthetic.data, problem.laws, problem.channel, measured(synthetic, 8), problem.pool);
-    ASSERT_NE(result.status, Termination::diverged);
-    const DeepAmpIteration& last = result.record.back();
-    EXPECT_LT(last.true_error->trace(), 1.2);
-    Overlap total(2, 2);
-    total << 1.5, 0.5, 0.5, 1.5;
-    const Overlap expected = total - last.predicted_error;
-    EXPECT_LT((last.self_overlap - expected).cwiseAbs().maxCoeff(), 0.15);
-    EXPECT_NEAR(last.true_error->trace() / last.predicted_error.trace(), 1, 0.25);
-}
-
 /// One layer is the algorithm of run_amp but for what is damped: the same errors, from the same data.
 TEST(DeepAmp, OneLayerAgreesWithAmp) {
     Problem problem({.layers = 1}, 2);
@@ -137,8 +121,8 @@ TEST(DeepAmp, PosteriorPredictionBeatsThePlugInRule) {
     options.max_iterations = 15;
     const auto result = run_deep_amp(synthetic.data, problem.laws, problem.channel, options, problem.pool);
     const auto test_set = data::make_deep_test_set(synthetic.weights, problem.channel, 2000, 8, problem.pool);
-    const Prediction prediction = predict_deep(*test_set.tokens, result.estimates, result.predicted_error,
-                                               problem.channel, problem.pool);
+    const Prediction prediction =
+        predict(*test_set.tokens, result.estimates, result.predicted_error, problem.channel, problem.pool);
     std::vector<double> gain, errors;
     for (Eigen::Index i = 0; i < 2000; ++i) {
         errors.push_back((prediction.bayes_optimal.row(i) - test_set.targets.row(i)).squaredNorm());
@@ -163,8 +147,8 @@ TEST(DeepAmp, RejectsWrongArguments) {
         "damping must be below 1, got 1");
     test::expect_invalid(
         [&] {
-            predict_deep(*synthetic.data.tokens, synthetic.weights, linalg::scalar_overlap(1),
-                         problem.channel, problem.pool);
+            predict(*synthetic.data.tokens, synthetic.weights, linalg::scalar_overlap(1), problem.channel,
+                    problem.pool);
         },
         "layers of the estimation error");
 }
