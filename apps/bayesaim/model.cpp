@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/model.hpp"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -124,7 +122,7 @@ Json nested(const linalg::Overlap& matrix) {
     for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
         Json row = Json::array();
         for (Eigen::Index j = 0; j < matrix.cols(); ++j)
-            row.push_back(std::isfinite(matrix(i, j)) ? Json(matrix(i, j)) : Json(nullptr));
+            row.push_back(finite_or_null(matrix(i, j)));
         rows.push_back(row);
     }
     return rows;
