@@ -38,8 +38,10 @@ Iterate iterate(Laws laws, const channels::Channel& channel, double alpha, const
                 const channels::Integration& integration) {
     const auto power = channel.score_power(deep_parameters(laws, error), integration);
     // Of a layer that is hardly seen the average may have any sign.
-    const double least = 1e-6 / prior_error(laws).diagonal().maxCoeff();
-    const Overlap conjugate = denoisers::with_eigenvalues_above(4 * alpha * power.value, least);
+    const Overlap sampled = 4 * alpha * power.value;
+    const double least =
+        std::max(1e-6 / prior_error(laws).diagonal().maxCoeff(), 1e-10 * std::abs(sampled.trace()));
+    const Overlap conjugate = denoisers::with_eigenvalues_above(sampled, least);
     return {denoisers::cavity_covariance(laws, conjugate), conjugate, power.relative_error};
 }
 
@@ -84,13 +86,16 @@ struct Map {
 
 enum class Followed { settled, recovered, limit };
 
-/// Follows the iteration from x, extrapolating its geometric tail, until a step is below the tolerance.
-Followed follow(Map& map, Eigen::VectorXd& x, double tolerance, double lowest_trace, int most) {
+/// Follows the iteration from x, extrapolating its geometric tail, until a step is below the tolerance. An
+/// error that vanishes where it cannot (the posteriors were not resolved) ends it too.
+Followed follow(Map& map, Eigen::VectorXd& x, double tolerance, double lowest_trace, bool recoverable,
+                int most) {
     Eigen::VectorXd last_step = Eigen::VectorXd::Zero(x.size());
     for (int since_jump = 1; map.evaluations < most; ++since_jump) {
         const Eigen::VectorXd reached = map(x), step = reached - x;
         x = reached;
-        if (map.last.error.trace() < lowest_trace && step[0] < 0) return Followed::recovered;
+        if (map.last.error.trace() < lowest_trace && step[0] < 0)
+            return recoverable ? Followed::recovered : Followed::limit;
         if (step.cwiseAbs().maxCoeff() <= tolerance) return Followed::settled;
         if (since_jump == 3) {
             const double rate = std::clamp(step.dot(last_step) / last_step.squaredNorm(), 0.0, 0.98);
@@ -153,14 +158,14 @@ FixedPoint solve_deep_state_evolution(Laws laws, const channels::Channel& channe
     FixedPoint result;
     result.status = Termination::iteration_limit;
     Eigen::VectorXd x = coordinates(error);
-    const double lowest_trace = alpha > deep_strong_recovery(laws, channel) ? vanishing * no_data.trace() : 0;
+    const bool recoverable = alpha > deep_strong_recovery(laws, channel);
     // Most of the way with few points, the rest with all: the derivative of the map hardly depends on them.
     constexpr int ratio = 16;
     Map few{laws, channel, alpha, options.integration}, all = few;
     few.integration.points =
         std::max(std::min(options.integration.points, 64), options.integration.points / ratio);
-    const auto followed =
-        follow(few, x, std::max(1e-4, options.sampled_tolerance), lowest_trace, options.max_iterations);
+    const auto followed = follow(few, x, std::max(1e-4, options.sampled_tolerance),
+                                 vanishing * no_data.trace(), recoverable, options.max_iterations);
     if (followed == Followed::recovered) {
         result.parameters = deep_parameters(laws, Overlap::Zero(layers, layers));
         result.conjugate = Overlap::Zero(layers, layers);
@@ -184,6 +189,7 @@ FixedPoint solve_deep_state_evolution(Laws laws, const channels::Channel& channe
                                            denoisers::cavity_error(laws, all.last.conjugate));
     } else {
         all.last = few.last;
+        result.relative_error = few.last.relative_error;
     }
     result.iterations = few.evaluations + all.evaluations;
     result.conjugate = all.last.conjugate;

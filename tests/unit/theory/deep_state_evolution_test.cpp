@@ -160,6 +160,20 @@ TEST(DeepStateEvolution, DoesNotDependOnThreads) {
     EXPECT_EQ(one.parameters.error, two.parameters.error);
 }
 
+/// At beta = 30 the posteriors are not resolved: no exception, no false success.
+TEST(DeepStateEvolution, UnresolvedPosteriorsAreReported) {
+    const MarchenkoPasturLaw law(0.5);
+    const spectral::SpectralLaw* laws[] = {&law, &law};
+    ThreadPool pool(2);
+    StateEvolutionOptions options;
+    options.integration = {.shifts = 4, .points = 16, .pool = &pool};
+    const FixedPoint point =
+        solve_deep_state_evolution(laws, DeepAttention({.beta = 30}), 0.1, Start::uninformed, options);
+    EXPECT_TRUE(point.status == Termination::iteration_limit || point.relative_error > 0.05)
+        << point.error() << " " << point.relative_error;
+    EXPECT_GT(point.relative_error, 1e-3);
+}
+
 TEST(DeepStateEvolution, RejectsWrongArguments) {
     TwoLayers problem;
     const spectral::SpectralLaw* one[] = {&problem.law};
