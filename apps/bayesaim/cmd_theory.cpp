@@ -118,7 +118,8 @@ int run(const Arguments& arguments) {
     if (small_width) {
         check_one_of("--prior with --limit small-width", arguments.prior.prior, {"wishart"});
         if (arguments.channel.channel == "multi-head")
-            throw_invalid("--channel with --limit small-width", "of one head", arguments.channel.channel);
+            throw_invalid("--channel with --limit small-width", "of one head",
+                          fmt::format("'{}'", arguments.channel.channel));
     }
     if (iterates && !arguments.plot.empty())
         throw_invalid("--plot", "left out with --trajectory", arguments.plot);
