@@ -121,8 +121,7 @@ Json nested(const linalg::Overlap& matrix) {
     Json rows = Json::array();
     for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
         Json row = Json::array();
-        for (Eigen::Index j = 0; j < matrix.cols(); ++j)
-            row.push_back(finite_or_null(matrix(i, j)));
+        for (Eigen::Index j = 0; j < matrix.cols(); ++j) row.push_back(finite_or_null(matrix(i, j)));
         rows.push_back(row);
     }
     return rows;
