@@ -71,7 +71,7 @@ TEST(DeepAmpCommand, RecordsEveryLayerAndPredictsNewSamples) {
     const auto point = run.json()["points"][0];
     EXPECT_EQ(point["status"], "iteration limit");
     const double measured = point["generalization_error"], theory = point["theory_generalization_error"];
-    // 8 iterations are not all; without data the error would be 0.2.
+    // 8 iterations are not all.
     EXPECT_GT(measured, 0.8 * theory);
     EXPECT_LT(measured, 2 * theory);
     EXPECT_GT(point["plugin_generalization_error"].get<double>(), measured);
@@ -150,7 +150,7 @@ TEST_F(DeepFiles, FitNeedsNoRepetitionAndNoTeacher) {
         EXPECT_EQ(point["predicted_layer_errors"][l].get<double>(), error[3 * l]);
     }
     EXPECT_NEAR(point["predicted_error"].get<double>(), error[0] + error[3], 1e-15);
-    EXPECT_LT(point["training_fit"].get<double>(), 0.05);  // 0.3 without data
+    EXPECT_LT(point["training_fit"].get<double>(), 0.05);
 
     // The same from the data alone.
     const auto other = place.file("other.h5");

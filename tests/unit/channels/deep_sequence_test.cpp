@@ -186,7 +186,7 @@ TEST(DeepSequence, GeneralizationErrorIsThatOfTheReadOut) {
     const auto optimal = test::estimate(halved), plain = test::estimate(whole);
     EXPECT_LT(optimal.deviation(found.bayes_optimal), 4);
     EXPECT_LT(plain.deviation(found.plug_in), 4);
-    EXPECT_LT(optimal.standard_error, 0.02 * optimal.mean);  // exponentials would give 5 times as much
+    EXPECT_LT(optimal.standard_error, 0.02 * optimal.mean);
 }
 
 TEST(DeepSequence, RejectsWrongArguments) {
