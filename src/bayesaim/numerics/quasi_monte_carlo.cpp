@@ -56,11 +56,13 @@ std::vector<std::vector<std::uint64_t>> sobol_directions(int dimension, std::siz
 Estimate combine(std::span<const double> independent_estimates) {
     check_at_least("number of independent estimates", static_cast<long long>(independent_estimates.size()),
                    2);
-    const Eigen::Map<const Eigen::ArrayXd> sample(independent_estimates.data(),
-                                                  static_cast<Eigen::Index>(independent_estimates.size()));
-    const auto count = static_cast<double>(sample.size());
-    const double mean = sample.mean();
-    return {mean, std::sqrt((sample - mean).square().sum() / (count * (count - 1)))};
+    // One after the other: the order of a vectorised sum depends on where the numbers lie in memory.
+    const auto count = static_cast<double>(independent_estimates.size());
+    double sum = 0, squares = 0;
+    for (const double value : independent_estimates) sum += value;
+    const double mean = sum / count;
+    for (const double value : independent_estimates) squares += (value - mean) * (value - mean);
+    return {mean, std::sqrt(squares / (count * (count - 1)))};
 }
 
 double normal_quantile(double probability) {
