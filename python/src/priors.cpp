@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Priors: those of the table, and one's own by subclassing.
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/priors/table.hpp"
+#include "bayesaim/priors/user_spectrum.hpp"
+#include "bayesaim/priors/wigner.hpp"
+#include "bayesaim/priors/wishart.hpp"
+
+#include "binding.hpp"
+
+namespace bayesaim::python {
+namespace {
+
+using priors::Prior;
+using Parameters = std::vector<std::pair<std::string, double>>;
+
+std::unique_ptr<priors::UserSpectrum> user_spectrum(const py::object& eigenvalues,
+                                                    const py::object& weights) {
+    const Array x = numbers("eigenvalues", eigenvalues, 1);
+    const std::span<const double> positions(x.data(), static_cast<std::size_t>(x.size()));
+    if (weights.is_none()) return std::make_unique<priors::UserSpectrum>(positions);
+    const Array w = numbers("weights", weights, 1);
+    return std::make_unique<priors::UserSpectrum>(positions,
+                                                  std::span(w.data(), static_cast<std::size_t>(w.size())));
+}
+
+/// A prior written in Python: spectrum() or law(), and sample() where a Haar rotation of the spectrum is not
+/// what is meant. The law is asked for once.
+class PythonPrior final : public Prior {
+  public:
+    std::string name() const override {
+        const py::gil_scoped_acquire lock;
+        const py::function own = py::get_override(as_prior(), "name");
+        if (own) return own().cast<std::string>();
+        return py::str(py::type::of(py::cast(as_prior())).attr("__name__")).cast<std::string>();
+    }
+    Parameters parameters() const override {
+        const py::gil_scoped_acquire lock;
+        const py::function own = py::get_override(as_prior(), "parameters");
+        Parameters result;
+        if (own) {
+            for (const auto& [key, value] : own().cast<py::dict>())
+                result.emplace_back(key.cast<std::string>(), value.cast<double>());
+        }
+        return result;
+    }
+    const spectral::SpectralLaw& law() const override {
+        if (law_ != nullptr) return *law_;
+        const py::gil_scoped_acquire lock;
+        if (const py::function own = py::get_override(as_prior(), "law")) {
+            kept_ = own();
+            if (!py::isinstance<spectral::SpectralLaw>(kept_))
+                throw py::type_error(fmt::format("{}.law must return a SpectralLaw", name()));
+            law_ = kept_.cast<const spectral::SpectralLaw*>();
+        } else {
+            law_ = &spectrum().law();
+        }
+        return *law_;
+    }
+    linalg::Matrix sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
+                          ThreadPool& pool) const override {
+        {
+            const py::gil_scoped_acquire lock;
+            if (const py::function own = py::get_override(as_prior(), "sample")) {
+                linalg::Matrix matrix = symmetric_matrix("sample", own(dim, seed, index));
+                check_size("dimension of the sample", matrix.rows(), dim);
+                return matrix;
+            }
+            spectrum();
+        }
+        return spectrum_->sample(dim, seed, index, pool);
+    }
+
+  private:
+    const Prior* as_prior() const { return this; }
+    const priors::UserSpectrum& spectrum() const {  // with the lock
+        if (spectrum_ == nullptr) {
+            const py::function own = py::get_override(as_prior(), "spectrum");
+            if (!own) throw py::type_error("a prior needs a method spectrum, or law and sample");
+            const py::object given = own();
+            if (py::isinstance<py::tuple>(given) && py::len(given) == 2) {
+                const auto pair = given.cast<py::tuple>();
+                spectrum_ = user_spectrum(pair[0], pair[1]);
+            } else {
+                spectrum_ = user_spectrum(given, py::none());
+            }
+        }
+        return *spectrum_;
+    }
+
+    mutable std::unique_ptr<priors::UserSpectrum> spectrum_;
+    mutable py::object kept_;
+    mutable const spectral::SpectralLaw* law_ = nullptr;
+};
+
+py::dict as_dict(const Parameters& parameters) {
+    py::dict result;
+    for (const auto& [key, value] : parameters) result[py::str(key)] = value;
+    return result;
+}
+
+}  // namespace
+
+void bind_priors(py::module_& module) {
+    py::class_<Prior, PythonPrior, std::shared_ptr<Prior>>(module, "Prior", R"(
+Rotationally invariant prior on symmetric d x d weight matrices S.
+
+For a prior of your own define in a subclass
+    spectrum(self)                  eigenvalues, or (eigenvalues, weights): S = O diag(eigenvalues) O^T, O Haar
+or  law(self)                       a SpectralLaw, and
+    sample(self, dim, seed, index)  a symmetric dim x dim array
+and if you like name(self) and parameters(self). spectrum and law are asked for once.
+
+>>> class Signs(bayesaim.Prior):
+...     def spectrum(self): return [-1, 1], [0.3, 0.7])")
+        .def(py::init<>())
+        .def("name", &Prior::name)
+        .def("parameters", [](const Prior& prior) { return as_dict(prior.parameters()); })
+        .def("law", &Prior::law, py::return_value_policy::reference_internal,
+             "Law of the eigenvalues of S for large d.")
+        .def(
+            "sample",
+            [](const Prior& prior, const py::object& dim, std::uint64_t seed, std::uint64_t index,
+               std::size_t threads) {
+                const int size = whole_number("dim", dim);
+                check_at_least("dim", size, 1);
+                linalg::Matrix result;
+                {
+                    const py::gil_scoped_release unlock;
+                    ThreadPool pool(threads);
+                    result = prior.sample(size, seed, index, pool);
+                }
+                return to_array(std::move(result));
+            },
+            py::arg("dim"), py::arg("seed") = 0, py::arg("index") = 0, py::arg("threads") = 1,
+            "A draw of S, addressed by seed and index.\n\n>>> Wishart(0.5).sample(100, seed=1)")
+        .def("__repr__", [](const py::object& self) {
+            std::string text;
+            for (const auto& [key, value] : self.cast<const Prior&>().parameters())
+                text += fmt::format("{}{}={:g}", text.empty() ? "" : ", ", key, value);
+            return fmt::format("{}({})", py::str(py::type::of(self).attr("__name__")).cast<std::string>(),
+                               text);
+        });
+    py::class_<priors::Wishart, Prior, std::shared_ptr<priors::Wishart>>(
+        module, "Wishart",
+        "Tied attention: S = W W^T / sqrt(r d), W of size d x r, r = width d.\n\n>>> Wishart(0.5)")
+        .def(py::init([](const py::object& width) {
+                 return std::make_shared<priors::Wishart>(number("width", width));
+             }),
+             py::arg("width") = 1);
+    py::class_<priors::Wigner, Prior, std::shared_ptr<priors::Wigner>>(
+        module, "Wigner",
+        "Gaussian orthogonal ensemble, spectrum on [-2, 2]: mmse(D) = D/(1 + D).\n\n>>> Wigner()")
+        .def(py::init<>());
+    py::class_<priors::UserSpectrum, Prior, std::shared_ptr<priors::UserSpectrum>>(
+        module, "UserSpectrum",
+        "S = O diag(eigenvalues) O^T with O Haar distributed.\n\n>>> UserSpectrum([-1, 0, 1], [0.25, 0.5, "
+        "0.25])")
+        .def(py::init([](const py::object& eigenvalues, const py::object& weights) {
+                 return std::shared_ptr<priors::UserSpectrum>(user_spectrum(eigenvalues, weights));
+             }),
+             py::arg("eigenvalues"), py::arg("weights") = py::none());
+    module.def("prior_names", &priors::prior_names);
+    module.def(
+        "make_prior",
+        [](const std::string& name, const py::object& width, const std::string& spectrum_file) {
+            return std::shared_ptr<Prior>(priors::make_prior(name, {number("width", width), spectrum_file}));
+        },
+        py::arg("name"), py::arg("width") = 1, py::arg("spectrum_file") = "",
+        "A prior by its name on the command line.\n\n>>> make_prior('wishart', width=0.5)");
+}
+
+}  // namespace bayesaim::python
