@@ -45,6 +45,8 @@ def sweep(
     """
     if not isinstance(experiment, _core.Experiment):
         experiment = read_experiment(experiment)
+    if not isinstance(shard, str):
+        raise TypeError(f"shard must be a text such as '1/3', got {check.kind_of(shard)}")
     options = _core.SweepOptions()
     options.set_shard(shard)
     options.retry_failed = bool(retry_failed)

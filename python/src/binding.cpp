@@ -45,6 +45,25 @@ int whole_number(const char* name, const py::handle& value) {
     return static_cast<int>(result);
 }
 
+std::uint64_t seed_number(const char* name, const py::handle& value) {
+    const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!index || PyBool_Check(value.ptr())) {
+        PyErr_Clear();
+        throw_type(name, "a whole number", value);
+    }
+    const unsigned long long result = PyLong_AsUnsignedLongLong(index.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw_invalid(name, "between 0 and 2^64 - 1", py::str(index).cast<std::string>());
+    }
+    return result;
+}
+
+std::string text(const char* name, const py::handle& value) {
+    if (!py::isinstance<py::str>(value)) throw_type(name, "a text", value);
+    return value.cast<std::string>();
+}
+
 Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions) {
     if (value.is_none()) throw_type(name, "an array of numbers", value);
     py::array any;

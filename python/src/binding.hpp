@@ -30,6 +30,8 @@ using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 double number(const char* name, const py::handle& value);
 int whole_number(const char* name, const py::handle& value);
+std::uint64_t seed_number(const char* name, const py::handle& value);  ///< 0 to 2^64 - 1
+std::string text(const char* name, const py::handle& value);
 /// Finite real numbers of any shape with so many dimensions.
 Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions);
 /// n x columns; (n, T, T) counts as n x T^2.

@@ -173,13 +173,14 @@ Overlap positive_variance(const py::object& variance) {
     return linalg::scalar_overlap(value);
 }
 
-py::array draw(const Channel& channel, const py::object& index, std::uint64_t seed,
-               std::uint64_t first_sample) {
+py::array draw(const Channel& channel, const py::object& index, const py::object& seed,
+               const py::object& first_sample) {
+    const std::uint64_t stream = seed_number("seed", seed), first = seed_number("first_sample", first_sample);
     const Rows given = rows("index", index, channel.pairs());
     Rows outputs(given.rows(), channel.tokens() * channel.tokens());
     {
         const py::gil_scoped_release unlock;
-        channel.draw(given, seed, first_sample, outputs);
+        channel.draw(given, stream, first, outputs);
     }
     return to_array(std::move(outputs));
 }
@@ -210,13 +211,16 @@ py::array predict(const Channel& channel, const py::object& omega, const py::obj
     return to_array(std::move(prediction));
 }
 
-py::array noise(std::uint64_t seed, std::uint64_t first_sample, py::ssize_t rows_wanted, py::ssize_t columns,
-                bool uniform) {
-    check_at_least("rows", rows_wanted, 0);
+py::array noise(const py::object& seed, const py::object& first_sample, const py::object& row_count,
+                const py::object& column_count, bool uniform) {
+    const std::uint64_t stream_seed = seed_number("seed", seed),
+                        first = seed_number("first_sample", first_sample);
+    const int n = whole_number("rows", row_count), columns = whole_number("columns", column_count);
+    check_at_least("rows", n, 0);
     check_at_least("columns", columns, 0);
-    Rows values(rows_wanted, columns);
-    for (Eigen::Index i = 0; i < rows_wanted; ++i) {
-        const RandomStream stream(seed, Purpose::label_noise, first_sample + static_cast<std::uint64_t>(i));
+    Rows values(n, columns);
+    for (int i = 0; i < n; ++i) {
+        const RandomStream stream(stream_seed, Purpose::label_noise, first + static_cast<std::uint64_t>(i));
         const std::span<double> row(values.row(i).data(), static_cast<std::size_t>(columns));
         uniform ? stream.fill_uniform(row) : stream.fill_normal(row);
     }
@@ -334,10 +338,10 @@ parameters(). bayesaim.testing.check_channel tells whether they fit together.)")
     module.def("channel_names", &channels::channel_names);
     module.def(
         "make_channel",
-        [](const std::string& name, const py::object& tokens, const py::object& beta,
+        [](const py::object& name, const py::object& tokens, const py::object& beta,
            const py::object& label_noise) {
             return std::shared_ptr<Channel>(channels::make_channel(
-                name,
+                text("channel", name),
                 {whole_number("tokens", tokens), number("beta", beta), number("label_noise", label_noise)}));
         },
         py::arg("name"), py::arg("tokens") = 2, py::arg("beta") = 1, py::arg("label_noise") = 0,

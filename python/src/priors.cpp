@@ -122,15 +122,17 @@ and if you like name(self) and parameters(self). spectrum and law are asked for 
              "Law of the eigenvalues of S for large d.")
         .def(
             "sample",
-            [](const Prior& prior, const py::object& dim, std::uint64_t seed, std::uint64_t index,
-               std::size_t threads) {
-                const int size = whole_number("dim", dim);
+            [](const Prior& prior, const py::object& dim, const py::object& seed, const py::object& index,
+               const py::object& threads) {
+                const int size = whole_number("dim", dim), workers = whole_number("threads", threads);
                 check_at_least("dim", size, 1);
+                check_between("threads", workers, 0, 1024);
+                const std::uint64_t stream = seed_number("seed", seed), draw = seed_number("index", index);
                 linalg::Matrix result;
                 {
                     const py::gil_scoped_release unlock;
-                    ThreadPool pool(threads);
-                    result = prior.sample(size, seed, index, pool);
+                    ThreadPool pool(static_cast<std::size_t>(workers));
+                    result = prior.sample(size, stream, draw, pool);
                 }
                 return to_array(std::move(result));
             },
@@ -165,8 +167,9 @@ and if you like name(self) and parameters(self). spectrum and law are asked for 
     module.def("prior_names", &priors::prior_names);
     module.def(
         "make_prior",
-        [](const std::string& name, const py::object& width, const std::string& spectrum_file) {
-            return std::shared_ptr<Prior>(priors::make_prior(name, {number("width", width), spectrum_file}));
+        [](const py::object& name, const py::object& width, const py::object& spectrum_file) {
+            return std::shared_ptr<Prior>(priors::make_prior(
+                text("prior", name), {number("width", width), text("spectrum_file", spectrum_file)}));
         },
         py::arg("name"), py::arg("width") = 1, py::arg("spectrum_file") = "",
         "A prior by its name on the command line.\n\n>>> make_prior('wishart', width=0.5)");

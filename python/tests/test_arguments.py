@@ -32,6 +32,20 @@ def test_what_is_no_number(prior, softmax, wrong):
     raises(TypeError, lambda: bayesaim.generate(prior, softmax, dim=wrong), "dim must be a whole number")
 
 
+def test_methods_of_classes(prior, softmax):
+    raises(TypeError, lambda: prior.sample("3"), "dim must be a whole number, got str")
+    raises(ValueError, lambda: prior.sample(0), "dim must be at least 1, got 0")
+    raises(ValueError, lambda: prior.sample(3, seed=-1), "seed must be between 0 and 2^64 - 1, got -1")
+    raises(TypeError, lambda: prior.sample(3, seed=1.5), "seed must be a whole number, got float")
+    raises(TypeError, lambda: softmax.draw([[0.0, 0, 0]], seed=None), "seed must be a whole number, got None")
+    raises(ValueError, lambda: softmax.noise(0, 0, -1, 2), "rows must be at least 0, got -1")
+    raises(ValueError, lambda: softmax.score([[0.0] * 4], [[0.0] * 3] * 2, 1), "rows of omega must be of size 1, got 2")
+    raises(ValueError, lambda: softmax.score([[0.0] * 4], [[0.0] * 3], -1), "variance must be")
+    raises(ValueError, lambda: softmax.score_power(0.5, np.nan), "estimation error must be")
+    raises(TypeError, lambda: bayesaim.make_channel(None), "channel must be a text, got None")
+    raises(TypeError, lambda: bayesaim.make_prior(3), "prior must be a text, got int")
+
+
 def test_what_is_no_prior_or_channel_or_dataset(prior, softmax, data):
     raises(TypeError, lambda: bayesaim.theory(None, softmax, 0.1), "prior must be a Prior, such as Wishart(0.5), got None")
     raises(TypeError, lambda: bayesaim.theory(prior, "softmax", 0.1), "channel must be a Channel")
