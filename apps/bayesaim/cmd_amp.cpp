@@ -6,6 +6,7 @@
 
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/deep.hpp"
 #include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/interrupt.hpp"
@@ -24,6 +25,7 @@ struct Arguments {
     std::string alpha, storage = "memory", precision = "double", initial = "mean", record;
     int dim = 100, seeds = 1, test_samples = 0;
     AmpArguments amp;
+    const CLI::App* command = nullptr;
 };
 
 /// One run: a seed at one alpha.
@@ -136,14 +138,27 @@ Json summarise(const Arguments& arguments, double alpha, const std::vector<Run>&
     return point;
 }
 
+/// Several layers have an AMP of their own, with other defaults.
+int run_deep(const Arguments& arguments) {
+    for (const char* option : {"--record", "--token-storage", "--precision", "--initial",
+                               "--adaptive-damping", "--test-samples"}) {
+        if (arguments.command->count(option) > 0) throw_invalid(option, "left out with deep-softmax", "it");
+    }
+    const auto given = [&](const char* option) { return arguments.command->count(option) > 0; };
+    return run_deep_amp(
+        {arguments.channel, arguments.prior, arguments.run, arguments.output, arguments.alpha},
+        {arguments.dim, arguments.seeds, arguments.amp, given("--damping"), given("--tolerance")});
+}
+
 int run(const Arguments& arguments) {
+    if (is_deep(arguments.channel)) return run_deep(arguments);
     check_one_of("--token-storage", arguments.storage, {"memory", "regenerate"});
     check_one_of("--precision", arguments.precision, {"double", "float"});
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
     const experiments::Grid grid("--alpha", arguments.alpha);
     arguments.output.check_writable();
     if (!arguments.record.empty()) check_writable(arguments.record);
-    const auto prior = arguments.prior.make();
+    const auto prior = make_prior(arguments.prior, arguments.channel);
     const auto channel = arguments.channel.make();
     const theory::SpectralCurve curve(prior->law());
     ThreadPool pool(arguments.run.thread_count());
@@ -213,6 +228,7 @@ Action add_amp(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
         "amp",
         "Approximate message passing on synthetic data, beside the Bayes-optimal error it should reach");
+    arguments->command = command;
     command->add_option("--alpha", arguments->alpha, "samples per d^2, as in `theory`")
         ->required()
         ->type_name("GRID");

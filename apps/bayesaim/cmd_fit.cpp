@@ -37,6 +37,13 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
     number("--label-noise", "label_noise", arguments.channel.options.label_noise);
     text("--prior", "prior", arguments.prior.prior);
     number("--width", "width", arguments.prior.width);
+    arguments.prior.widths = {arguments.prior.width};
+    if (arguments.prior.prior == "multi-head") {  // as `generate` describes the mean of several heads
+        arguments.prior.prior = "wishart";
+        arguments.channel.channel = "multi-head";
+        const auto heads = data::number_attribute(header.attributes, "heads");
+        if (!arguments.given("--heads") && heads) arguments.channel.heads = static_cast<int>(*heads);
+    }
     if (arguments.given("--tokens") && arguments.channel.options.tokens != header.tokens) {
         throw_invalid("--tokens", fmt::format("{}, as in '{}'", header.tokens, arguments.file),
                       arguments.channel.options.tokens);
@@ -63,7 +70,7 @@ int run(Arguments arguments) {
     const data::DatasetHeader header = data::read_dataset_header(arguments.file);
     check_output_file(arguments.output.output, {arguments.file});
     complete_from(header, arguments);
-    const auto prior = arguments.prior.make();
+    const auto prior = make_prior(arguments.prior, arguments.channel);
     const auto channel = arguments.channel.make();
     const data::DatasetContents contents = data::read_dataset(arguments.file, *channel);
     ThreadPool pool(static_cast<std::size_t>(arguments.threads));

@@ -26,7 +26,7 @@ int run(const Arguments& arguments) {
     check_one_of("--precision", arguments.precision, {"double", "float"});
     check_positive("--alpha", arguments.alpha);
     check_output_file(arguments.output.output, {});
-    const auto prior = arguments.prior.make();
+    const auto prior = make_prior(arguments.prior, arguments.channel);
     const auto channel = arguments.channel.make();
     catch_interrupts();
     ThreadPool pool(arguments.run.thread_count());

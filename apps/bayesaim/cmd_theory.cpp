@@ -6,6 +6,7 @@
 
 #include "bayesaim/commands.hpp"
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/deep.hpp"
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/figures/line_figure.hpp"
 #include "bayesaim/options.hpp"
@@ -107,6 +108,13 @@ void draw(const Report& report, const std::optional<double>& threshold, const Ar
 }
 
 int run(const Arguments& arguments) {
+    if (is_deep(arguments.channel)) {
+        if (!arguments.plot.empty()) throw_invalid("--plot", "left out with deep-softmax", arguments.plot);
+        check_one_of("--limit with deep-softmax", arguments.limit, {"none"});
+        return run_deep_theory(
+            {arguments.channel, arguments.prior, arguments.run, arguments.output, arguments.alpha},
+            arguments.integration, arguments.trajectory);
+    }
     check_one_of("--limit", arguments.limit, {"none", "small-width"});
     const bool small_width = arguments.limit == "small-width", iterates = arguments.trajectory > 0;
     if (small_width) check_one_of("--prior with --limit small-width", arguments.prior.prior, {"wishart"});
@@ -114,7 +122,7 @@ int run(const Arguments& arguments) {
         throw_invalid("--plot", "left out with --trajectory", arguments.plot);
     arguments.output.check_writable(arguments.plot);
     const experiments::Grid grid("--alpha", arguments.alpha);
-    const auto prior = arguments.prior.make();
+    const auto prior = make_prior(arguments.prior, arguments.channel);
     const auto channel = arguments.channel.make();
     const theory::SpectralCurve spectral_curve(prior->law());
     const theory::SmallWidthCurve small_width_curve;

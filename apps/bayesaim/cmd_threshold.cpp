@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "bayesaim/commands.hpp"
+#include "bayesaim/deep.hpp"
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/options.hpp"
 #include "bayesaim/theory/thresholds.hpp"
@@ -20,9 +21,11 @@ struct Arguments {
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 int run(const Arguments& arguments) {
+    if (is_deep(arguments.channel))
+        return run_deep_threshold({arguments.channel, arguments.prior, arguments.run, arguments.output, ""});
     arguments.output.check_writable();
     const std::vector<double> range = experiments::Grid("--search", arguments.search).values();
-    const auto prior = arguments.prior.make();
+    const auto prior = make_prior(arguments.prior, arguments.channel);
     const auto channel = arguments.channel.make();
     const theory::SpectralCurve curve(prior->law());
     ThreadPool pool(arguments.run.thread_count());

@@ -3,11 +3,13 @@
 
 #include <charconv>
 #include <functional>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/figures/gnuplot.hpp"
+#include "bayesaim/priors/multi_head.hpp"
 
 namespace bayesaim::program {
 
@@ -68,12 +70,27 @@ void PriorArguments::add_to(CLI::App& app) {
         known += fmt::format("\n  {}: {}", entry.name, entry.summary);
     }
     app.add_option("--prior", prior, "prior on the weight matrix S:" + known)->capture_default_str();
-    add_number(app, "--width", width, "width ratio rho = r/d of the wishart prior");
+    app.add_option_function<std::string>(
+           "--width",
+           [this](const std::string& text) {
+               widths.clear();
+               std::istringstream pieces(text);
+               for (std::string piece; std::getline(pieces, piece, ',');)
+                   widths.push_back(
+                       parse_whole<double>("--width", "a number, or one per layer: 0.4,0.8", piece));
+               if (widths.empty()) throw_invalid("--width", "a number", "''");
+               width = widths.front();
+           },
+           "width ratio rho = r/d of the wishart prior; one per layer for several: 0.4,0.8")
+        ->default_str("1")
+        ->type_name("N");
     app.add_option("--spectrum", spectrum_file,
                    "file of eigenvalues for the prior `spectrum`: one per line, or with a weight");
 }
 
 std::unique_ptr<priors::Prior> PriorArguments::make() const {
+    if (widths.size() > 1)
+        throw_invalid("--width", "one number for one layer", fmt::format("{} numbers", widths.size()));
     return priors::make_prior(prior, {width, spectrum_file});
 }
 
@@ -82,16 +99,35 @@ void ChannelArguments::add_to(CLI::App& app) {
     for (const channels::ChannelEntry& entry : channels::channel_table()) {
         known += fmt::format("\n  {}: {}", entry.name, entry.summary);
     }
+    known +=
+        "\n  deep-softmax: the softmax attention of the last of --layers layers (theory, threshold, amp)";
+    known += "\n  multi-head: softmax of the mean logits of --heads heads";
     app.add_option("--channel", channel, "how the output depends on the attention indices h:" + known)
         ->capture_default_str();
     add_count(app, "--tokens", options.tokens, 1, "number of tokens T");
     add_number(app, "--beta", options.beta, "inverse temperature of the softmax");
     add_number(app, "--label-noise", options.label_noise,
                "variance of the label noise of the linear channel");
+    add_count(app, "--layers", layers, 1, "layers L of deep-softmax");
+    add_number(app, "--residual", residual, "strength c of the residual connections of deep-softmax");
+    add_count(app, "--heads", heads, 1, "heads M of multi-head");
 }
 
 std::unique_ptr<channels::Channel> ChannelArguments::make() const {
+    if (channel == "multi-head") return channels::make_channel("softmax", options);
+    std::vector<std::string> known = channels::channel_names();
+    known.insert(known.end(), {"deep-softmax", "multi-head"});
+    check_one_of("channel", channel, known);
+    if (channel == "deep-softmax")
+        throw_invalid("channel", "of one layer for this command", "'deep-softmax'");
     return channels::make_channel(channel, options);
+}
+
+std::unique_ptr<priors::Prior> make_prior(const PriorArguments& prior, const ChannelArguments& channel) {
+    if (channel.channel != "multi-head") return prior.make();
+    check_one_of("--prior with --channel multi-head", prior.prior, {"wishart"});
+    prior.make();  // checks it
+    return std::make_unique<priors::MultiHead>(channel.heads, prior.width);
 }
 
 void OutputArguments::add_to(CLI::App& app) {
@@ -160,7 +196,7 @@ namespace {
 /// Counts as whole numbers.
 void add_parameters(const std::vector<std::pair<std::string, double>>& parameters, Json& configuration) {
     for (const auto& [key, value] : parameters) {
-        if (key == "tokens" || key == "atoms") {
+        if (key == "tokens" || key == "atoms" || key == "heads" || key == "layers") {
             configuration[key] = static_cast<long long>(value);
         } else {
             configuration[key] = value;

@@ -18,16 +18,20 @@ namespace bayesaim::program {
 struct PriorArguments {
     std::string prior = "wishart";
     double width = 1;
+    std::vector<double> widths = {1};  ///< one per layer, where there are several; the first is `width`
     std::string spectrum_file;
 
     void add_to(CLI::App& app);
     std::unique_ptr<priors::Prior> make() const;
 };
 
-/// --channel, --tokens, --beta, --label-noise
+/// --channel, --tokens, --beta, --label-noise, --layers, --residual, --heads
 struct ChannelArguments {
     std::string channel = "softmax";
     channels::ChannelOptions options;
+    int layers = 2;       ///< of deep-softmax
+    double residual = 1;  ///< of deep-softmax
+    int heads = 2;        ///< of multi-head
 
     void add_to(CLI::App& app);
     std::unique_ptr<channels::Channel> make() const;
@@ -70,6 +74,9 @@ struct AmpArguments {
     void add_to(CLI::App& app);
     void describe(Json& configuration) const;
 };
+
+/// The prior of one layer as this channel sees it: that of the mean of its heads for multi-head.
+std::unique_ptr<priors::Prior> make_prior(const PriorArguments& prior, const ChannelArguments& channel);
 
 /// The name and the parameters, as they go with every result.
 Json describe(const PriorArguments& arguments, const priors::Prior& prior);

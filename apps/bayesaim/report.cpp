@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -36,6 +37,26 @@ std::string csv_quoted(const std::string& text) {
     return out + "\"";
 }
 
+/// Points as rows of single values: an array becomes columns key_1, key_2, .., a matrix key_1_1, .. or
+/// nothing.
+std::vector<Json> as_rows(const std::vector<Json>& points, bool with_matrices) {
+    std::vector<Json> rows;
+    for (const Json& point : points) {
+        Json& row = rows.emplace_back(Json::object());
+        const std::function<void(const std::string&, const Json&)> add = [&](const std::string& key,
+                                                                             const Json& value) {
+            if (!value.is_array()) {
+                row[key] = value;
+            } else if (with_matrices || value.empty() || !value[0].is_array()) {
+                for (std::size_t i = 0; i < value.size(); ++i)
+                    add(fmt::format("{}_{}", key, i + 1), value[i]);
+            }
+        };
+        for (const auto& [key, value] : point.items()) add(key, value);
+    }
+    return rows;
+}
+
 }  // namespace
 
 std::string format_table(const Report& report) {
@@ -48,9 +69,10 @@ std::string format_table(const Report& report) {
     if (report.points.empty()) return text;
     if (!text.empty()) text += '\n';
 
+    const std::vector<Json> points = as_rows(report.points, false);
     std::vector<std::vector<std::string>> rows(1);
-    for (const auto& [key, value] : report.points.front().items()) rows[0].push_back(key);
-    for (const Json& point : report.points) {
+    for (const auto& [key, value] : points.front().items()) rows[0].push_back(key);
+    for (const Json& point : points) {
         rows.emplace_back();
         for (const auto& [key, value] : point.items()) rows.back().push_back(cell(value, 8, "-"));
     }
@@ -68,8 +90,8 @@ std::string format_table(const Report& report) {
 
 std::string format_csv(const Report& report) {
     // A command without points has one row: its summary.
-    std::vector<Json> rows = report.points;
-    if (rows.empty()) rows.push_back(report.summary);
+    const std::vector<Json> rows =
+        as_rows(report.points.empty() ? std::vector{report.summary} : report.points, true);
     std::string text;
     for (const auto& [key, value] : rows.front().items()) text += (text.empty() ? "" : ",") + csv_quoted(key);
     text += '\n';

@@ -82,7 +82,7 @@ TEST_P(Figure, HasAllItsFilesAndItsDotsAreNextToTheory) {
 
 INSTANTIATE_TEST_SUITE_P(Paper, Figure,
                          testing::Values("hardmax", "hardmax-small-width", "softmax-widths", "softmax",
-                                         "linear", "many-tokens", "softmax-small-width"),
+                                         "linear", "many-tokens", "softmax-small-width", "deep"),
                          [](const auto& figure) {
                              std::string name = figure.param;
                              std::replace(name.begin(), name.end(), '-', '_');

@@ -163,7 +163,8 @@ INSTANTIATE_TEST_SUITE_P(
         cli::BadCall{"theory --alpha 0.1 --channel linear --label-noise=-1",
                      "label noise must be non-negative"},
         cli::BadCall{"theory --alpha 0.1 --channel relu",
-                     "channel must be one of linear, softmax, hardmax, hardmax-as-printed, got 'relu'"},
+                     "channel must be one of linear, softmax, hardmax, hardmax-as-printed, deep-softmax, "
+                     "multi-head, got 'relu'"},
         cli::BadCall{"theory --alpha 0.5x --channel hardmax", "no strong-recovery threshold"},
         cli::BadCall{"theory --alpha 0.1 --limit zero", "--limit must be one of none, small-width"},
         cli::BadCall{"phase --alpha 0.1 --widths 0", "--widths must be made of positive finite numbers"},

@@ -33,7 +33,7 @@ ScalarParameters::ScalarParameters(const OrderParameters& parameters) {
 Eigen::MatrixXd Channel::score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                      const Overlap& variance) const {
     const Eigen::Index size = omega.cols();
-    const double step = 1e-4 * std::sqrt(variance.diagonal().minCoeff());
+    const double step = slope_step() * std::sqrt(variance.diagonal().minCoeff());
     // Fourth-order central differences: all displaced copies of the sample as one batch.
     const double shift[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
     const Rows outputs = output.replicate(4 * size, 1);
@@ -48,6 +48,22 @@ Eigen::MatrixXd Channel::score_slope(const ConstRowsRef& output, const ConstRows
         for (int k = 0; k < 4; ++k) slope.col(i) += weight[k] / (12 * step) * g.row(4 * i + k).transpose();
     }
     return 0.5 * (slope + slope.transpose());
+}
+
+Overlap Channel::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                  const Overlap& variance, RowsRef g) const {
+    Eigen::VectorXd no_log_z(0);
+    score(outputs, omega, variance, g, no_log_z);
+    Overlap sum = Overlap::Zero(layers(), layers());
+    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
+        const Eigen::MatrixXd slope = score_slope(outputs.row(i), omega.row(i), variance);
+        for (int l = 0; l < layers(); ++l) {
+            for (int k = 0; k < layers(); ++k) {
+                sum(l, k) -= slope.block(l * pairs(), k * pairs(), pairs(), pairs()).trace();
+            }
+        }
+    }
+    return sum;
 }
 
 }  // namespace bayesaim::channels

@@ -16,6 +16,9 @@
 /// Conventions. Pairs a <= b of T tokens are ordered row by row, K = T(T+1)/2 of them; tau_ab = sqrt(2 -
 /// delta_ab). Channels see htilde_ab = tau_ab h_ab, which before y is N(omega, V) with V = 2 (Q - q),
 /// independently over the pairs. One sample is one row; outputs have T x T columns, row by row.
+///
+/// With L layers htilde, omega and g have L K columns, layer by layer: pair p of layer l is column l K + p. V
+/// is L x L, the covariance between layers of one pair.
 namespace bayesaim::channels {
 
 using linalg::Overlap;
@@ -83,6 +86,11 @@ class Channel {
     virtual Eigen::MatrixXd score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                         const Overlap& variance) const;
 
+    /// g as score() gives it. Returns the L x L sum over samples and pairs of -dg^l/domega^k, whose mean over
+    /// data is that of g^l g^k. From score_slope() unless a channel knows better.
+    virtual Overlap score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                     const Overlap& variance, RowsRef g) const;
+
     /// F = E sum_pairs g g^T over data at these order parameters: state evolution is qhat = 4 alpha F.
     virtual ScorePower score_power(const OrderParameters& parameters,
                                    const Integration& integration) const = 0;
@@ -100,6 +108,10 @@ class Channel {
 
     virtual GeneralizationError generalization(const OrderParameters& parameters,
                                                const Integration& integration) const = 0;
+
+  protected:
+    /// Of the differences in score_slope, in units of sqrt(V): larger where g has an error of its own.
+    virtual double slope_step() const { return 1e-4; }
 };
 
 /// Position of the pair (a, b), a <= b, among the K pairs of T tokens.

@@ -21,6 +21,7 @@ enum class Purpose : std::uint64_t {
     integration = 7,  ///< random shifts of quasi-Monte Carlo points
     test_tokens = 8,  ///< token matrices of a test set; index = sample
     minibatch = 9,    ///< order of the samples in an epoch; index = start * 2^32 + epoch
+    probe = 10,       ///< directions in which an estimator is differentiated; index = layer
 };
 
 class RandomStream {

@@ -16,6 +16,7 @@
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
+#include "bayesaim/experiments/deep_estimators.hpp"
 #include "bayesaim/experiments/task_json.hpp"
 #include "bayesaim/theory/free_entropy.hpp"
 
@@ -189,33 +190,38 @@ const std::vector<EstimatorEntry>& estimator_table() {
                                                     "plugin_generalization_error",
                                                     "algorithmic_error",
                                                     "iterations"};
-    static const std::vector<EstimatorEntry> table = {
-        {"theory",
-         "state evolution: Bayes-optimal error for large d",
-         {},
-         theory_values,
-         run_theory,
-         theory_operations},
-        {"small-width",
-         "the same for width to 0; alpha counts in units of the width",
-         {},
-         theory_values,
-         run_small_width,
-         theory_operations},
-        {"amp",
-         "approximate message passing on synthetic data",
-         {"dim", "damping", "adaptive_damping", "max_iterations", "tolerance", "initial", "precision",
-          "token_storage", "seed"},
-         {"error", "predicted_error", "theory_error", "iterations"},
-         run_amp,
-         amp_operations},
-        {"gd",
-         "gradient descent (Adam, full batch) on synthetic data, and its average over starts",
-         {"dim", "starts", "steps", "learning_rate", "student_width", "precision", "token_storage", "seed"},
-         {"error", "averaged_error", "theory_error", "iterations"},
-         run_gd,
-         gd_operations},
-    };
+    static const std::vector<EstimatorEntry> table = [&] {
+        std::vector<EstimatorEntry> rows = {
+            {"theory",
+             "state evolution: Bayes-optimal error for large d",
+             {},
+             theory_values,
+             run_theory,
+             theory_operations},
+            {"small-width",
+             "the same for width to 0; alpha counts in units of the width",
+             {},
+             theory_values,
+             run_small_width,
+             theory_operations},
+            {"amp",
+             "approximate message passing on synthetic data",
+             {"dim", "damping", "adaptive_damping", "max_iterations", "tolerance", "initial", "precision",
+              "token_storage", "seed"},
+             {"error", "predicted_error", "theory_error", "iterations"},
+             run_amp,
+             amp_operations},
+            {"gd",
+             "gradient descent (Adam, full batch) on synthetic data, and its average over starts",
+             {"dim", "starts", "steps", "learning_rate", "student_width", "precision", "token_storage",
+              "seed"},
+             {"error", "averaged_error", "theory_error", "iterations"},
+             run_gd,
+             gd_operations},
+        };
+        for (EstimatorEntry& row : deep_estimators()) rows.push_back(std::move(row));
+        return rows;
+    }();
     return table;
 }
 

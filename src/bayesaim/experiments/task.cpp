@@ -12,6 +12,7 @@
 #include "bayesaim/experiments/run_store.hpp"
 #include "bayesaim/experiments/task_json.hpp"
 #include "bayesaim/priors/table.hpp"
+#include "bayesaim/theory/deep_state_evolution.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
 namespace bayesaim::experiments {
@@ -53,6 +54,8 @@ std::vector<Setting> make_table() {
         {"tokens", &Task::tokens, at_least(1), true},
         {"beta", &Task::beta, positive, true},
         {"label_noise", &Task::label_noise, non_negative, true},
+        {"layers", &Task::layers, at_least(1)},
+        {"residual", &Task::residual, non_negative},
         {"integration_points", &Task::integration_points, at_least(16), true},
         {"dim", &Task::dim, at_least(2)},
         {"alpha", &Task::alpha, positive, true},
@@ -133,8 +136,18 @@ std::unique_ptr<channels::Channel> make_channel(const Task& task) {
     return channels::make_channel(task.channel, options);
 }
 
+channels::DeepAttention make_deep_channel(const Task& task) {
+    check_one_of("channel of several layers", task.channel, {"softmax"});
+    return channels::DeepAttention(
+        {.layers = task.layers, .tokens = task.tokens, .beta = task.beta, .residual = task.residual});
+}
+
 std::optional<double> strong_recovery(const Task& task) {
     const auto prior = make_prior(task);
+    if (task.estimator.starts_with("deep-")) {
+        const std::vector laws(static_cast<std::size_t>(task.layers), &prior->law());
+        return theory::deep_strong_recovery(laws, make_deep_channel(task));
+    }
     return theory::strong_recovery(theory::SpectralCurve(prior->law()), *make_channel(task));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bayesaim/channels/channel.hpp"
+#include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/priors/prior.hpp"
 
 namespace bayesaim::experiments {
@@ -25,6 +26,8 @@ struct Task {
     int tokens = 2;                ///< T
     double beta = 1;               ///< inverse temperature
     double label_noise = 0;        ///< variance
+    int layers = 2;                ///< L of deep-theory and deep-amp, all of one width
+    double residual = 1;           ///< c of these
     int integration_points = 128;  ///< per shift, where expectations are sampled
     int dim = 100;                 ///< d
     double alpha = 0.1;            ///< n / d^2
@@ -75,6 +78,8 @@ std::string key(const Task& task);
 
 std::unique_ptr<priors::Prior> make_prior(const Task& task);
 std::unique_ptr<channels::Channel> make_channel(const Task& task);
+/// Of the estimators of several layers.
+channels::DeepAttention make_deep_channel(const Task& task);
 
 /// The strong-recovery threshold of this prior and channel, in alpha, where there is one.
 std::optional<double> strong_recovery(const Task& task);

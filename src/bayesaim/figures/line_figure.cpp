@@ -25,13 +25,13 @@ std::string style_of(const Series& series) {
         case Series::Style::dotted_line:
             return line(3);
         case Series::Style::dots:
-            return points(7, 0.8);
+            return points(7, 0.9);
         case Series::Style::open_dots:
-            return points(6, 0.9);
+            return points(6, 1.1);
         case Series::Style::crosses:
-            return points(2, 0.8);
+            return points(2, 1.1);
         case Series::Style::triangles:
-            return points(8, 0.9);
+            return points(8, 1.3);
     }
     return "with lines";
 }

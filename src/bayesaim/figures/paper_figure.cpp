@@ -16,8 +16,8 @@ namespace bayesaim::figures {
 
 const std::vector<PaperFigure>& paper_figures() {
     static const std::vector<PaperFigure> table = {
-        paper::hardmax(), paper::hardmax_small_width(), paper::softmax_widths(),     paper::softmax(),
-        paper::linear(),  paper::many_tokens(),         paper::softmax_small_width()};
+        paper::hardmax(), paper::hardmax_small_width(), paper::softmax_widths(),      paper::softmax(),
+        paper::linear(),  paper::many_tokens(),         paper::softmax_small_width(), paper::deep()};
     return table;
 }
 

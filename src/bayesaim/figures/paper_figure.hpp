@@ -88,6 +88,7 @@ PaperFigure softmax();
 PaperFigure linear();
 PaperFigure many_tokens();
 PaperFigure softmax_small_width();
+PaperFigure deep();  // what the paper leaves open
 }  // namespace paper
 
 }  // namespace bayesaim::figures

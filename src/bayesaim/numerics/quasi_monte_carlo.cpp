@@ -56,12 +56,11 @@ std::vector<std::vector<std::uint64_t>> sobol_directions(int dimension, std::siz
 Estimate combine(std::span<const double> independent_estimates) {
     check_at_least("number of independent estimates", static_cast<long long>(independent_estimates.size()),
                    2);
-    // One after the other: the order of a vectorised sum depends on where the numbers lie in memory.
+    // One after the other: Eigen would sum in an order that depends on the address of the numbers.
     const auto count = static_cast<double>(independent_estimates.size());
-    double sum = 0, squares = 0;
-    for (const double value : independent_estimates) sum += value;
-    const double mean = sum / count;
-    for (const double value : independent_estimates) squares += (value - mean) * (value - mean);
+    double mean = 0, squares = 0;
+    for (const double estimate : independent_estimates) mean += estimate / count;
+    for (const double estimate : independent_estimates) squares += (estimate - mean) * (estimate - mean);
     return {mean, std::sqrt(squares / (count * (count - 1)))};
 }
 

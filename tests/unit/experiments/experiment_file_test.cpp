@@ -130,7 +130,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "study.toml:3:11: damping must be below 1, got 1"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nadaptive_damping = 1\n",
                 "study.toml:3:20: adaptive_damping must be true or false, got the whole number 1"},
-        Mistake{"estimator = 'gdd'\nalpha = 0.1\n", "study.toml:1:13: estimator must be one of theory, small-width, amp, gd"},
+        Mistake{
+            "estimator = 'gdd'\nalpha = 0.1\n",
+            "study.toml:1:13: estimator must be one of theory, small-width, amp, gd, deep-theory, deep-amp"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nchannel = 'relu'\n",
                 "study.toml:3:11: channel must be one of"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nchannel = 'hardmax'\ntokens = 7\n",

@@ -30,8 +30,7 @@ steps = {7}
 precision = "float"
 )",
                        full ? 119 : 60, full ? "0.1x:1.2x:12" : "0.2x:1.2x:6", 100, full ? 16 : 4,
-                       full ? "0.1x:1.2x:12" : "0.2x:1.2x:6", full ? 8 : 2, full ? 32 : 8,
-                       full ? 3000 : 1000);
+                       full ? "0.1x:1.2x:12" : "0.2x:1.2x:6", full ? 8 : 2, full ? 32 : 6, full ? 3000 : 800);
 }
 
 Composition compose(const Points& points, Size size) {
@@ -44,7 +43,8 @@ Composition compose(const Points& points, Size size) {
     figure.title = "Softmax attention, ρ = 0.5: theory and algorithms";
     figure.x_label = "α (T^2 + T - 2)";
     figure.y_label = "estimation error";
-    figure.caption = "vertical line: strong recovery;  " + describe_runs(points, "amp", size);
+    figure.caption = "vertical line: strong recovery;  " + describe_runs(points, "amp", size) +
+                     fmt::format(";  averages over {} starts", size == Size::full ? 32 : 6);
     figure.series = {
         line("Bayes-optimal", collect(points, "theory", of_tokens(2), "error", factor(2)), colour::black),
         dots("AMP, T = 2", collect(points, "amp", of_tokens(2), "error", factor(2)), colour::blue),

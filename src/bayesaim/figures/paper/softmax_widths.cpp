@@ -36,7 +36,7 @@ Composition compose(const Points& points, Size) {
         experiments::Task task;
         task.width = width;
         const double threshold = *strong_recovery(task);
-        theory.label_x = threshold * (width == 0.5 ? 0.8 : width < 2 ? 0.75 : 0.4);
+        theory.label_x = threshold * (width == 0.5 ? 0.86 : width < 2 ? 0.75 : 0.4);
         theory.label_below = width < 2;
         figure.series.push_back(std::move(theory));
         if (width <= 1) figure.markers.push_back({threshold, "", shade});

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include "bayesaim/channels/layered_channel.hpp"
+#include "bayesaim/channels/zoomed_rule.hpp"
+
+namespace bayesaim::channels {
+
+struct DeepSequenceOptions {
+    double beta = 1;      ///< inverse temperature
+    double residual = 1;  ///< c >= 0, strength of the residual connections
+    /// Of the posterior. Finer than for the attention: for c < 1 outputs with Y_12 + Y_21 close to c + 1
+    /// leave layer 2 to a corner of the plane; where that is not resolved the reported error says so.
+    ZoomOptions quadrature{.coarse_cells = 47, .nodes = 65, .most_nodes = 1025, .cut = 25};
+};
+
+/// The read-out of a deep seq2seq model, X_L = Y X_0 with Y = softmax_beta(H_L) B^{L-1}: as the tokens X_0
+/// are known, Y is observed. Two layers of two tokens. (With three tokens or more Y overdetermines the
+/// indices: T^2
+/// - T numbers for K - 1, which is another kind of integral. One layer is Softmax.)
+///
+/// The error of predictions is that of Y; that of X_L is d times as large. See sequence_posterior.
+class DeepSequence final : public LayeredChannel {
+  public:
+    explicit DeepSequence(const DeepSequenceOptions& options = {});
+
+    std::string name() const override { return "deep-seq2seq"; }
+    std::vector<std::pair<std::string, double>> parameters() const override;
+    int tokens() const override { return 2; }
+    int layers() const override { return 2; }
+    void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
+              RowsRef outputs) const override;
+    std::vector<LayerMoments> posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                        const Overlap& variance) const override;
+
+  private:
+    DeepSequenceOptions options_;
+};
+
+}  // namespace bayesaim::channels

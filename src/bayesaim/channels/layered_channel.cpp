@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/channels/layered_channel.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <Eigen/Dense>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/numerics/quasi_monte_carlo.hpp"
+
+namespace bayesaim::channels {
+namespace {
+
+/// R with R R' = the matrix, also for singular ones.
+Overlap square_root(const Overlap& matrix) {
+    const Eigen::SelfAdjointEigenSolver<Overlap> solver(matrix);
+    return solver.eigenvectors() * solver.eigenvalues().cwiseMax(0).cwiseSqrt().asDiagonal();
+}
+
+/// Adds R z to each row of `to`: z has blocks of `size` coordinates, one block per layer.
+void add_correlated(const Overlap& root, const Eigen::ArrayXXd& z, Eigen::Index first, Eigen::Index size,
+                    Rows& to) {
+    for (Eigen::Index l = 0; l < root.rows(); ++l) {
+        for (Eigen::Index j = 0; j < root.cols(); ++j) {
+            to.middleCols(l * size, size) += root(l, j) * z.middleCols(first + j * size, size).matrix();
+        }
+    }
+}
+
+/// Coordinates that count, to the pairs.
+Rows to_pairs(const Rows& coordinates, const Eigen::MatrixXd& directions, int layers) {
+    const Eigen::Index size = directions.rows(), pairs = directions.cols();
+    Rows result(coordinates.rows(), layers * pairs);
+    for (int l = 0; l < layers; ++l) {
+        result.middleCols(l * pairs, pairs) = coordinates.middleCols(l * size, size) * directions;
+    }
+    return result;
+}
+
+constexpr std::size_t points_per_block = 64;
+
+/// Calls add(points, sums) for blocks of points of every shift; returns for each shift the mean, in order.
+std::vector<Eigen::VectorXd> shift_means(
+    int dimension, int values, const Integration& integration,
+    const std::function<void(const Eigen::ArrayXXd&, Eigen::VectorXd&)>& add) {
+    check_at_least("shifts", integration.shifts, 2);
+    check_at_least("points", integration.points, 1);
+    const auto points = static_cast<std::size_t>(integration.points);
+    const numerics::ShiftedSobol net(dimension, integration.shifts, points, integration.seed);
+    const std::size_t blocks = block_count(points, points_per_block);
+    const auto shifts = static_cast<std::size_t>(integration.shifts);
+    std::vector<Eigen::VectorXd> partial(blocks * shifts, Eigen::VectorXd::Zero(values));
+    ThreadPool one(1);
+    (integration.pool ? *integration.pool : one).for_each(blocks * shifts, [&](std::size_t i) {
+        const Range range = block_range(points, points_per_block, i % blocks);
+        Eigen::ArrayXXd z(static_cast<Eigen::Index>(range.size()), dimension);
+        net.fill_normal(static_cast<int>(i / blocks), range.begin, z);
+        add(z, partial[i]);
+    });
+    std::vector<Eigen::VectorXd> means(shifts, Eigen::VectorXd::Zero(values));
+    for (std::size_t i = 0; i < partial.size(); ++i) {
+        means[i / blocks] += partial[i] / static_cast<double>(points);
+    }
+    return means;
+}
+
+numerics::Estimate combined(const std::vector<Eigen::VectorXd>& means, Eigen::Index value) {
+    std::vector<double> estimates;
+    for (const Eigen::VectorXd& mean : means) estimates.push_back(mean[value]);
+    return numerics::combine(estimates);
+}
+
+void check_parameters(const OrderParameters& parameters, int layers) {
+    check_size("layers of the order parameters", parameters.error.rows(), layers);
+    check_size("layers of the overlap", parameters.overlap.rows(), layers);
+    for (int l = 0; l < layers; ++l) check_positive("estimation error", parameters.error(l, l));
+}
+
+}  // namespace
+
+Eigen::VectorXd LayeredChannel::coordinates(const ConstRowsRef& omega, Eigen::Index row) const {
+    const Eigen::Index size = directions_.rows();
+    Eigen::VectorXd result(layers() * size);
+    for (int l = 0; l < layers(); ++l) {
+        result.segment(l * size, size) =
+            directions_ * omega.row(row).segment(l * pairs(), pairs()).transpose();
+    }
+    return result;
+}
+
+/// g^l = E' [V^-1 (<E htilde> - E omega)]_l
+void LayeredChannel::write_scores(const std::vector<LayerMoments>& moments, const ConstRowsRef& omega,
+                                  const Overlap& precision, RowsRef g) const {
+    const Eigen::Index size = directions_.rows();
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+        const auto row = static_cast<Eigen::Index>(i);
+        const Eigen::VectorXd shift = moments[i].mean - coordinates(omega, row);
+        const Eigen::MatrixXd scores = directions_.transpose() * shift.reshaped(size, layers()) * precision;
+        for (int l = 0; l < layers(); ++l) {
+            g.row(row).segment(l * pairs(), pairs()) = scores.col(l).transpose();
+        }
+    }
+}
+
+void LayeredChannel::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
+                           RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) const {
+    const std::vector<LayerMoments> moments = posterior(outputs, omega, variance);
+    write_scores(moments, omega, variance.inverse(), g);
+    for (Eigen::Index i = 0; i < log_z.size(); ++i) log_z[i] = moments[static_cast<std::size_t>(i)].log_z;
+}
+
+Overlap LayeredChannel::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                         const Overlap& variance, RowsRef g) const {
+    const Overlap precision = variance.inverse();
+    const double directions = static_cast<double>(omega.rows() * directions_.rows());
+    const std::vector<LayerMoments> moments = posterior(outputs, omega, variance);
+    write_scores(moments, omega, precision, g);
+    Overlap covariance = Overlap::Zero(layers(), layers());
+    for (const LayerMoments& sample : moments) covariance += sample.covariance;
+    return directions * precision - precision * covariance * precision;
+}
+
+void LayeredChannel::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
+    if (variance.isZero(0)) {
+        draw(omega, 0, 0, prediction);
+        if (logarithmic_outputs()) prediction = prediction.array().exp();
+        return;
+    }
+    const Eigen::Index size = directions_.rows();
+    constexpr Eigen::Index points = 512;
+    Eigen::ArrayXXd z(points, layers() * size);
+    numerics::ShiftedSobol(static_cast<int>(z.cols()), 2, points, 0).fill_normal(0, 0, z);
+    Rows deviation = Rows::Zero(points, z.cols());
+    add_correlated(square_root(variance), z, 0, size, deviation);
+    const Rows shift = to_pairs(deviation, directions_, layers());
+    Rows outputs(points, tokens() * tokens());
+    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
+        draw(shift.rowwise() + omega.row(i), 0, 0, outputs);
+        prediction.row(i) = output_values(*this, outputs).colwise().mean();
+    }
+}
+
+ScorePower LayeredChannel::score_power(const OrderParameters& parameters,
+                                       const Integration& integration) const {
+    check_parameters(parameters, layers());
+    const Eigen::Index size = directions_.rows();
+    const Overlap variance = 2 * parameters.error, precision = variance.inverse();
+    const Overlap known = square_root(2 * parameters.overlap), rest = square_root(variance);
+    const Eigen::Index entries = layers() * layers();
+    const auto means = shift_means(
+        static_cast<int>(2 * layers() * size), static_cast<int>(entries + 1), integration,
+        [&](const Eigen::ArrayXXd& z, Eigen::VectorXd& sums) {
+            Rows omega = Rows::Zero(z.rows(), layers() * size);
+            add_correlated(known, z, 0, size, omega);
+            Rows index = omega;
+            add_correlated(rest, z, layers() * size, size, index);
+            Rows outputs(z.rows(), tokens() * tokens());
+            draw(to_pairs(index, directions_, layers()), 0, 0, outputs);
+            for (const LayerMoments& sample :
+                 posterior(outputs, to_pairs(omega, directions_, layers()), variance)) {
+                const Overlap slope =
+                    static_cast<double>(size) * precision - precision * sample.covariance * precision;
+                sums.head(entries) += Eigen::MatrixXd(slope).reshaped();
+                // Independent errors of many samples average out; what is left is their bias.
+                sums[entries] += sample.effective_samples > 0 ? sample.error * sample.error : sample.error;
+            }
+        });
+    ScorePower result;
+    result.value.resize(layers(), layers());
+    for (Eigen::Index i = 0; i < entries; ++i) {
+        const numerics::Estimate entry = combined(means, i);
+        result.value(i % layers(), i / layers()) = entry.value;
+        if (i % layers() == i / layers()) {
+            result.relative_error =
+                std::max(result.relative_error, entry.standard_error / std::abs(entry.value));
+        }
+    }
+    result.relative_error = std::hypot(result.relative_error, combined(means, entries).value);
+    return result;
+}
+
+GeneralizationError LayeredChannel::generalization(const OrderParameters& parameters,
+                                                   const Integration& integration) const {
+    check_parameters(parameters, layers());
+    const Eigen::Index size = directions_.rows(), all = layers() * size;
+    const Overlap known = square_root(2 * parameters.overlap), rest = square_root(2 * parameters.error);
+    const auto means = shift_means(static_cast<int>(3 * all), 2, integration,
+                                   [&](const Eigen::ArrayXXd& z, Eigen::VectorXd& sums) {
+                                       Rows omega = Rows::Zero(z.rows(), all);
+                                       add_correlated(known, z, 0, size, omega);
+                                       Rows one = omega, other = omega;
+                                       add_correlated(rest, z, all, size, one);
+                                       add_correlated(rest, z, 2 * all, size, other);
+                                       const auto outputs = [&](const Rows& points) {
+                                           Rows log_y(z.rows(), tokens() * tokens());
+                                           draw(to_pairs(points, directions_, layers()), 0, 0, log_y);
+                                           return Rows(log_y.array().exp());
+                                       };
+                                       const Rows truth = outputs(one);
+                                       sums[0] += 0.5 * (truth - outputs(other)).squaredNorm();
+                                       sums[1] += (truth - outputs(omega)).squaredNorm();
+                                   });
+    const numerics::Estimate optimal = combined(means, 0), plug_in = combined(means, 1);
+    return {optimal.value, plug_in.value,
+            std::max(optimal.standard_error / optimal.value, plug_in.standard_error / plug_in.value)};
+}
+
+}  // namespace bayesaim::channels

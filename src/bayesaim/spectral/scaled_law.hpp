@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cmath>
+#include <memory>
+
+#include "bayesaim/spectral/spectral_law.hpp"
+
+namespace bayesaim::spectral {
+
+/// The law of factor * x, x from another law. With z = factor w:
+///   G(z) = G_0(w)/factor,  M(z) = M_0(w),  log-potential = that of w + log(factor).
+class ScaledLaw final : public SpectralLaw {
+  public:
+    /// factor > 0.
+    ScaledLaw(std::shared_ptr<const SpectralLaw> law, double factor);
+
+    double mean() const override { return factor_ * law_->mean(); }
+    double variance() const override { return factor_ * factor_ * law_->variance(); }
+    std::vector<Interval> centred_support() const override;
+    double atomic_concentration() const override { return law_->atomic_concentration(); }
+    Transform stieltjes(Complex z) const override;
+    Transform moment_transform(Complex z) const override;
+    double log_potential(Complex z) const override {
+        return law_->log_potential(z / factor_) + std::log(factor_);
+    }
+
+  private:
+    std::shared_ptr<const SpectralLaw> law_;
+    double factor_;
+};
+
+}  // namespace bayesaim::spectral
