@@ -67,7 +67,7 @@ TEST(AmpCommand, RecordHasEveryIteration) {
 TEST(AmpCommand, InterruptKeepsWhatIsFinished) {
     const cli::Workplace place;
     const std::string out = place.file("out");
-    const std::string command = std::string("timeout --signal=INT 3 ") + BAYESAIM_PROGRAM +
+    const std::string command = std::string("timeout --foreground --signal=INT 3 ") + BAYESAIM_PROGRAM +
                                 " amp --alpha 0.1 --dim 40 --seeds 100000 --format json --output " + out +
                                 " 2>/dev/null";
     const int status =

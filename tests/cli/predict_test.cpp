@@ -86,7 +86,7 @@ TEST(InterruptedCommand, GenerateLeavesNothingAndFitLeavesItsLastEstimate) {
     const cli::Workplace place;
     const std::string data = place.file("data.h5"), estimate = place.file("estimate.h5");
     const auto interrupt = [](const std::string& after, const std::string& arguments) {
-        return WEXITSTATUS(std::system(("timeout --preserve-status --signal=INT " + after + " " +
+        return WEXITSTATUS(std::system(("timeout --foreground --preserve-status --signal=INT " + after + " " +
                                         BAYESAIM_PROGRAM + " " + arguments + " >/dev/null 2>&1")
                                            .c_str()));
     };
