@@ -4,6 +4,8 @@
 >>> import bayesaim
 >>> bayesaim.theory(bayesaim.Wishart(0.5), bayesaim.Softmax(2), [0.05, 0.1]).estimation_error
 """
+from typing import TYPE_CHECKING
+
 from . import _blas
 
 with _blas.better_kernels():
@@ -14,11 +16,14 @@ from . import testing  # noqa: E402
 from ._core import (  # noqa: E402
     AtomicLaw,
     Channel,
+    DeepAttention,
+    DeepSequence,
     Experiment,
     Hardmax,
     HardmaxAsPrinted,
     Linear,
     MarchenkoPasturLaw,
+    MultiHead,
     Prior,
     Softmax,
     SpectralLaw,
@@ -36,18 +41,25 @@ from ._core import (  # noqa: E402
 )
 from ._results import (  # noqa: E402
     AmpResult,
+    DeepAmpResult,
+    DeepTheoryCurve,
     Denoised,
     Descent,
     DescentResult,
+    Encoded,
+    JointlyDenoised,
+    PolynomialEstimator,
     Prediction,
+    RerunResult,
     Result,
+    SweepPlan,
     SweepResult,
     TheoryCurve,
     Thresholds,
 )
 from ._data import Dataset, generate, read_dataset  # noqa: E402
 from ._estimators import amp, gradient_descent, predict  # noqa: E402
-from ._experiments import parse_experiment, read_experiment, sweep  # noqa: E402
+from ._experiments import merge, parse_experiment, plan, read_experiment, rerun, sweep  # noqa: E402
 from ._spectral import (  # noqa: E402
     Spectrum,
     denoise,
@@ -58,17 +70,90 @@ from ._spectral import (  # noqa: E402
     prior_free_entropy,
 )
 from ._theory import theory, thresholds, trajectory  # noqa: E402
+from . import deep  # noqa: E402
+
+if TYPE_CHECKING:
+    from . import plot
 
 __version__ = _core.version()
 
 
-def __getattr__(name: str) -> object:
-    """bayesaim.plot needs matplotlib, which nothing else does: imported when it is used."""
-    if name == "plot":
-        import importlib
+__all__ = [
+    "amp",
+    "AmpResult",
+    "AtomicLaw",
+    "blas_threads",
+    "Channel",
+    "channel_names",
+    "Dataset",
+    "deep",
+    "DeepAmpResult",
+    "DeepAttention",
+    "DeepSequence",
+    "DeepTheoryCurve",
+    "denoise",
+    "Denoised",
+    "Descent",
+    "DescentResult",
+    "Encoded",
+    "estimator_names",
+    "Experiment",
+    "generate",
+    "git_commit",
+    "goe",
+    "gradient_descent",
+    "Hardmax",
+    "HardmaxAsPrinted",
+    "inverse_mills_ratio",
+    "JointlyDenoised",
+    "Linear",
+    "log_normal_cdf",
+    "make_channel",
+    "make_prior",
+    "MarchenkoPasturLaw",
+    "merge",
+    "mmse",
+    "MultiHead",
+    "pair_scales",
+    "parse_experiment",
+    "plan",
+    "PolynomialEstimator",
+    "predict",
+    "Prediction",
+    "Prior",
+    "prior_free_entropy",
+    "prior_names",
+    "read_dataset",
+    "read_experiment",
+    "rerun",
+    "RerunResult",
+    "Result",
+    "Softmax",
+    "SpectralLaw",
+    "Spectrum",
+    "sweep",
+    "SweepPlan",
+    "SweepResult",
+    "testing",
+    "theory",
+    "TheoryCurve",
+    "Thresholds",
+    "thresholds",
+    "trajectory",
+    "UserSpectrum",
+    "Wigner",
+    "Wishart",
+]
 
-        return importlib.import_module("bayesaim.plot")
-    raise AttributeError(f"module 'bayesaim' has no attribute {name!r}")
+if not TYPE_CHECKING:
 
+    def __getattr__(name: str) -> object:
+        """bayesaim.plot needs matplotlib, which nothing else does: imported when it is used."""
+        if name == "plot":
+            import importlib
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+            return importlib.import_module("bayesaim.plot")
+        raise AttributeError(f"module 'bayesaim' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), "plot"})

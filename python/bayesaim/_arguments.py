@@ -25,6 +25,8 @@ def number(name: str, value: Any) -> float:
         raise TypeError(f"{name} must be a number, got {kind_of(value)}")
     try:
         result = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be below 1e308 in size, got more") from None
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {kind_of(value)}") from None
     if math.isnan(result):
@@ -60,7 +62,8 @@ def one_of(name: str, value: Any, known: Sequence[str]) -> str:
     return str(value)
 
 
-def _real(name: str, value: Any) -> NDArray[Any]:
+def real(name: str, value: Any) -> NDArray[Any]:
+    """An array of whatever real numbers it has; a list becomes one."""
     if value is None:
         raise TypeError(f"{name} must be an array of numbers, got None")
     try:
@@ -75,7 +78,7 @@ def _real(name: str, value: Any) -> NDArray[Any]:
 def array(name: str, value: ArrayLike) -> Floats:
     """Finite doubles in C order, of the shape of the argument."""
     # ascontiguousarray makes a one-dimensional array of a number
-    result = np.asarray(_real(name, value), dtype=np.float64, order="C")
+    result = np.asarray(real(name, value), dtype=np.float64, order="C")
     if not np.isfinite(result).all():
         raise ValueError(f"{name} must be finite, got {result[~np.isfinite(result)].flat[0]}")
     return result
@@ -91,7 +94,7 @@ def line(name: str, value: ArrayLike) -> tuple[Floats, bool]:
 
 def tokens(value: ArrayLike) -> NDArray[Any]:
     """(n, T, d) in C order, float64 or float32: without a copy if it is that already."""
-    result = _real("tokens", value)
+    result = real("tokens", value)
     if result.ndim != 3:
         raise ValueError(f"tokens must be an array (samples, tokens, dimension), got shape {result.shape}")
     if 0 in result.shape:
@@ -115,9 +118,22 @@ def law(value: Any) -> _core.SpectralLaw:
     return value.law()
 
 
-def channel(value: Any) -> _core.Channel:
+def priors(value: Any, layers: int | None = None) -> list[_core.Prior]:
+    """One for each layer; a single one is that of every layer, where their number is known."""
+    if isinstance(value, _core.Prior):
+        return [value] * (layers or 1)
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, _core.Prior) for one in value):
+        raise TypeError(f"prior must be a Prior, or a list of one for each layer, got {kind_of(value)}")
+    if not value or (layers is not None and len(value) != layers):
+        raise ValueError(f"prior must be one, or one for each of the {layers or ''} layers, got {len(value)}")
+    return list(value)
+
+
+def channel(value: Any, *, deep: bool = False) -> _core.Channel:
     if not isinstance(value, _core.Channel):
         raise TypeError(f"channel must be a Channel, such as Softmax(tokens=2), got {kind_of(value)}")
+    if value.layers > 1 and not deep:
+        raise ValueError(f"channel must be of one layer (bayesaim.deep takes several), got {value.layers} layers")
     return value
 
 

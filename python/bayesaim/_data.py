@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _arguments as check
@@ -18,7 +17,7 @@ class Dataset:
 
     For softmax outputs are logarithms of probabilities. Tokens in C order, float64 or float32, are used where they
     are, without a copy: do not change them while an estimator runs. Everything else is copied once. `weights` is S, if
-    you know it: estimators then measure their error.
+    you know it, (L, d, d) for several layers: estimators then measure their error.
 
     >>> bayesaim.Dataset(tokens, np.log(attention))
     """
@@ -28,9 +27,9 @@ class Dataset:
     def __init__(
         self, tokens: ArrayLike, outputs: ArrayLike | None = None, *, weights: ArrayLike | None = None
     ) -> None:
-        # numpy arrays are looked at below; lists become arrays here
-        given = None if outputs is None else np.asarray(check._real("outputs", outputs))
-        self._data = _core.dataset_from_arrays(check.tokens(tokens), given, weights)
+        given = None if outputs is None else check.real("outputs", outputs)
+        known = None if weights is None else check.real("weights", weights)
+        self._data = _core.dataset_from_arrays(check.tokens(tokens), given, known)
 
     @classmethod
     def _of(cls, data: _core.Dataset) -> Dataset:
@@ -50,7 +49,7 @@ class Dataset:
 
     @property
     def weights(self) -> Floats | None:
-        """S, where it is known; a view."""
+        """S, where it is known, a view; (L, d, d) for several layers."""
         return self._data.weights
 
     @property
@@ -73,14 +72,16 @@ class Dataset:
 
         >>> data.check(bayesaim.Softmax(2))
         """
-        self._data.check(check.channel(channel))
+        self._data.check(check.channel(channel, deep=True))
 
     def attention_indices(self, weights: ArrayLike, *, threads: int = 0) -> Floats:
         """htilde_ab = tau_ab (x_a' S x_b - delta_ab Tr S) / sqrt(d) over the pairs a <= b, n x K.
 
+        With weights (L, d, d) n x L K, layer by layer.
+
         >>> data.attention_indices(data.weights)
         """
-        return self._data.attention_indices(weights, check.threads(threads))
+        return self._data.attention_indices(check.real("weights", weights), check.threads(threads))
 
     def save(
         self, file: str | os.PathLike[str], prior: _core.Prior, channel: _core.Channel, *, precision: str = "double"
@@ -106,6 +107,20 @@ class Dataset:
         )
 
 
+def _synthetic_arguments(
+    dim: int, alpha: float, seed: int, token_storage: str, precision: str, test: bool, threads: int
+) -> tuple[int, float, int, bool, bool, bool, int]:
+    return (
+        check.count("dim", dim, 1),
+        check.number("alpha", alpha),
+        check.seed(seed),
+        check.one_of("token_storage", token_storage, ["memory", "regenerate"]) == "regenerate",
+        check.one_of("precision", precision, ["double", "float"]) == "float",
+        bool(test),
+        check.threads(threads),
+    )
+
+
 def generate(
     prior: _core.Prior,
     channel: _core.Channel,
@@ -127,19 +142,8 @@ def generate(
 
     >>> data = bayesaim.generate(bayesaim.Wishart(0.5), bayesaim.Softmax(2), dim=100, alpha=0.1, seed=1)
     """
-    return Dataset._of(
-        _core.generate(
-            check.prior(prior),
-            check.channel(channel),
-            check.count("dim", dim, 1),
-            check.number("alpha", alpha),
-            check.seed(seed),
-            check.one_of("token_storage", token_storage, ["memory", "regenerate"]) == "regenerate",
-            check.one_of("precision", precision, ["double", "float"]) == "float",
-            bool(test),
-            check.threads(threads),
-        )
-    )
+    options = _synthetic_arguments(dim, alpha, seed, token_storage, precision, test, threads)
+    return Dataset._of(_core.generate(check.prior(prior), check.channel(channel), *options))
 
 
 def read_dataset(file: str | os.PathLike[str], channel: _core.Channel) -> Dataset:

@@ -2,6 +2,9 @@
 """Estimates of S from data: AMP and gradient descent; predictions of new outputs."""
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from typing import Any
 
 import numpy as np
@@ -72,6 +75,44 @@ def amp(
     )
 
 
+def _descent_settings(
+    data: _core.Dataset, channel: _core.Channel, options: _core.DescentOptions, starts: int
+) -> dict[str, Any]:
+    """All that the bits of a descent depend on. The outputs tell of the tokens: they are a function of them."""
+    names = [name for name in dir(options) if not name.startswith("_")]
+    outputs = b"" if data.outputs is None else np.ascontiguousarray(data.outputs).tobytes()
+    return {
+        "data": f"{data.samples} samples of dimension {data.dim}, {hashlib.sha256(outputs).hexdigest()}",
+        "channel": {"name": channel.name(), **channel.parameters()},
+        "starts": starts,
+        **{name: getattr(options, name) for name in names},
+    }
+
+
+def _checkpoint(
+    file: str | os.PathLike[str] | None, every: int, resume: bool, settings: dict[str, Any]
+) -> _core.Checkpoint:
+    checkpoint = _core.Checkpoint()
+    checkpoint.every = check.count("checkpoint_every", every, 1)
+    if file is None:
+        if resume:
+            raise ValueError("resume must be used with a checkpoint, got none")
+        return checkpoint
+    checkpoint.file, checkpoint.resume = os.fspath(file), bool(resume)
+    checkpoint.settings = json.dumps(settings)
+    if resume:
+        try:
+            made = json.loads(_core.checkpoint_settings(checkpoint.file))
+        except json.JSONDecodeError:
+            made = {}
+        for name, value in settings.items():
+            if made.get(name) != value:
+                raise ValueError(f"checkpoint must be of the same {name}, {value}, got {made.get(name)}")
+    elif os.path.exists(checkpoint.file):
+        raise ValueError(f"checkpoint must be a new file, or used with resume=True, got {checkpoint.file!r}")
+    return checkpoint
+
+
 def gradient_descent(
     data: Dataset,
     channel: _core.Channel,
@@ -81,12 +122,18 @@ def gradient_descent(
     steps: int = 1000,
     learning_rate: float = 0.1,
     optimizer: str = "adam",
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
     batch_size: int = 0,
     gradient_tolerance: float = 0,
     loss_tolerance: float = 0,
     precision: str = "float",
     seed: int = 0,
     record_stride: int = 10,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 100,
+    resume: bool = False,
     threads: int = 0,
     progress: Any = None,
 ) -> DescentResult:
@@ -94,7 +141,9 @@ def gradient_descent(
 
         L(W) = sum_samples sum_ab (y_ab - g(h)_ab)^2,  S = W W^T / sqrt(r d)
 
-    Softmax and linear channels. The same bits as `bayesaim gd` for the same seed, whatever the threads.
+    Softmax and linear channels. The same bits as `bayesaim gd` for the same seed, whatever the threads. `checkpoint` is an
+    HDF5 file that keeps the descents every so many steps and when the run is stopped; with `resume` the same call goes on
+    from it, to the same bits.
 
     >>> bayesaim.gradient_descent(data, bayesaim.Softmax(2), width=0.5, starts=8).averaged_errors[-1]
     """
@@ -107,17 +156,23 @@ def gradient_descent(
     options.plain = check.one_of("optimizer", optimizer, ["adam", "gd"]) == "gd"
     options.single = check.one_of("precision", precision, ["float", "double"]) == "float"
     options.learning_rate = check.number("learning_rate", learning_rate)
+    options.beta1 = check.number("beta1", beta1)
+    options.beta2 = check.number("beta2", beta2)
+    options.epsilon = check.number("epsilon", epsilon)
     options.max_steps = check.count("steps", steps, 1)
     options.batch_size = check.count("batch_size", batch_size)
     options.gradient_tolerance = check.number("gradient_tolerance", gradient_tolerance)
     options.loss_tolerance = check.number("loss_tolerance", loss_tolerance)
     options.seed = check.seed(seed)
     options.record_stride = check.count("record_stride", record_stride, 1)
+    check.channel(channel)
+    check.count("starts", starts, 1)
     result = _core.run_descent(
         core,
-        check.channel(channel),
+        channel,
         options,
-        check.count("starts", starts, 1),
+        starts,
+        _checkpoint(checkpoint, checkpoint_every, resume, _descent_settings(core, channel, options, starts)),
         check.threads(threads),
         check.progress(progress),
     )

@@ -13,6 +13,8 @@ Floats = NDArray[np.float64]
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.ndim == 2 and value.size <= 9:
+        return f"[{', '.join(map(_short, value))}]"
     if isinstance(value, np.ndarray) and value.ndim != 1:
         return f"<array {' x '.join(map(str, value.shape))}>"
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
@@ -154,7 +156,8 @@ class SweepResult(Result):
     points: list[dict[str, Any]]
     computed: int  #: by this call
     stopped: bool
-    csv: str = dataclasses.field(default="", metadata={"long": True})  #: as in results.csv
+    csv: str  #: as in results.csv
+    summary: str  #: as in summary.csv, means over seeds
 
     def column(self, name: str) -> NDArray[Any]:
         """One setting or value over all points; NaN where a point has none.
@@ -168,4 +171,105 @@ class SweepResult(Result):
 
     def __repr__(self) -> str:
         done = sum("status" in point for point in self.points)
-        return f"SweepResult\n  points: {len(self.points)}, {done} done\n  computed: {self.computed}\n  stopped: {self.stopped}"
+        counts = {name: value for name, value in self._fields() if name not in ("points", "csv", "summary")}
+        lines = [f"  points: {len(self.points)}, {done} done", *(f"  {name}: {value}" for name, value in counts.items())]
+        return f"{type(self).__name__}\n" + "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class RerunResult(SweepResult):
+    """A study done again, beside what it gave before."""
+
+    compared: int  #: points with a result both times
+    same_bits: int  #: of those
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class SweepPlan(Result):
+    """What a sweep would do."""
+
+    tasks: int  #: of the shard
+    done: int
+    failed: int
+    missing: int
+    seconds: float  #: estimate for what is missing
+    measured: bool  #: by runs of this study, rather than by counting operations
+
+
+# ---- several layers: matrices between layers are L x L, their traces are what one layer's numbers are
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class DeepTheoryCurve(Result):
+    """Errors of several layers for large d, one entry for each alpha (columns as of `bayesaim theory`)."""
+
+    alpha: Floats
+    estimation_error: Floats  #: sum over layers of E||Shat_l - S_l||^2/d = Tr C
+    standard_error: Floats  #: of the former, from the sampled expectations
+    error: Floats  #: C = Q - q, (n, L, L)
+    overlap: Floats  #: q
+    conjugate_overlap: Floats  #: qhat; infinite at exact recovery
+    generalization_error: Floats | None  #: of the Bayes-optimal prediction of a new output; None unless asked for
+    plugin_generalization_error: Floats | None  #: of the prediction g(omega)
+    status: NDArray[np.str_]
+    iterations: NDArray[np.int64]
+
+    @property
+    def layer_errors(self) -> Floats:
+        """E||Shat_l - S_l||^2/d, (n, L)"""
+        return np.diagonal(self.error, axis1=1, axis2=2)
+
+    def __len__(self) -> int:
+        return len(self.alpha)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class DeepAmpResult(Result):
+    """The last iterate of AMP (the most consistent one if it diverged), and its history, an entry per iteration."""
+
+    estimates: Floats  #: Shat_l, (L, d, d)
+    predicted_error: Floats  #: C, L x L
+    error: Floats | None  #: Tr (Shat_l - S_l)(Shat_k - S_k)/d, L x L, where the S are known; its trace is the error
+    status: str
+    true_errors: Floats | None  #: (iterations, L, L)
+    predicted_errors: Floats
+    self_overlaps: Floats  #: Tr Shat_l Shat_k / d
+    noise_covariances: Floats  #: Delta of R
+    changes: Floats
+    seconds: Floats
+
+    @property
+    def iterations(self) -> int:
+        return len(self.changes)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class JointlyDenoised(Result):
+    estimates: Floats  #: Shat_l, (L, d, d)
+    posterior_covariance: Floats  #: C, L x L
+    method: str  #: "innovation" or "combination"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class PolynomialEstimator(Result):
+    """The best polynomial of a degree in the noisy matrices R_l, for large d.
+
+    Shat_k = mean_k + sum_w coefficient_wk (w + w*)/2, words w in the letters x_l = (R_l - mean_l)/scale_l.
+    """
+
+    words: list[list[int]]
+    coefficients: Floats  #: words x L
+    means: Floats
+    scales: Floats
+    errors: Floats  #: C of degree 0, 1, .., (degree + 1, L, L)
+    estimates: Floats | None  #: of the matrices that were given, (L, d, d)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Encoded(Result):
+    """All layers of an encoder on n samples; without the first axis for one sample."""
+
+    logits: Floats  #: H_l, (n, L, T, T)
+    attention: Floats  #: softmax(beta H_l)
+    read_out: Floats  #: softmax(beta H_l) X_(l-1), (n, L, T, d)
+    tokens: Floats  #: X_l = residual X_(l-1) + read_out

@@ -66,7 +66,7 @@ def theory(
         check.prior(prior),
         check.channel(channel),
         alphas,
-        _core.Branch.__members__[check.one_of("branch", branch, ["optimal", "uninformed", "informed"])],
+        check.one_of("branch", branch, ["optimal", "uninformed", "informed"]),
         bool(generalization),
         bool(free_entropy),
         _settings(limit, tolerance, max_iterations, integration_points, seed, threads),

@@ -2,18 +2,21 @@
 #include "binding.hpp"
 
 #include <cmath>
+#include <limits>
 
+#include <Eigen/Eigenvalues>
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 
 namespace bayesaim::python {
-namespace {
 
 std::string type_name(const py::handle& value) {
     return value.is_none() ? "None" : py::str(py::type::of(value).attr("__name__")).cast<std::string>();
 }
+
+namespace {
 
 [[noreturn]] void throw_type(const char* name, const char* requirement, const py::handle& value) {
     throw py::type_error(fmt::format("{} must be {}, got {}", name, requirement, type_name(value)));
@@ -23,34 +26,41 @@ std::string shape_text(const py::array& array) {
     return py::str(py::tuple(array.attr("shape"))).cast<std::string>();
 }
 
+py::object whole(const char* name, const py::handle& value) {
+    py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!index || PyBool_Check(value.ptr())) {
+        PyErr_Clear();
+        throw_type(name, "a whole number", value);
+    }
+    return index;
+}
+
 }  // namespace
 
 double number(const char* name, const py::handle& value) {
     const double result = PyBool_Check(value.ptr()) ? -1 : PyFloat_AsDouble(value.ptr());
     if (PyBool_Check(value.ptr()) || (result == -1 && PyErr_Occurred() != nullptr)) {
+        const bool too_large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
         PyErr_Clear();
+        if (too_large) throw_invalid(name, "below 1e308 in size", "more");
         throw_type(name, "a number", value);
     }
     return result;
 }
 
 int whole_number(const char* name, const py::handle& value) {
-    const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-    const long long result = index ? PyLong_AsLongLong(index.ptr()) : -1;
-    if (PyErr_Occurred() != nullptr || PyBool_Check(value.ptr())) {
-        PyErr_Clear();
-        throw_type(name, "a whole number", value);
-    }
-    check_between(name, static_cast<double>(result), -2147483647, 2147483647);
+    const py::object index = whole(name, value);
+    int overflow = 0;
+    const long long result = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    constexpr long long most = std::numeric_limits<int>::max();
+    if (overflow != 0 || result < -most || result > most)
+        throw_invalid(name, fmt::format("between {} and {}", -most, most),
+                      py::str(index).cast<std::string>());
     return static_cast<int>(result);
 }
 
 std::uint64_t seed_number(const char* name, const py::handle& value) {
-    const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-    if (!index || PyBool_Check(value.ptr())) {
-        PyErr_Clear();
-        throw_type(name, "a whole number", value);
-    }
+    const py::object index = whole(name, value);
     const unsigned long long result = PyLong_AsUnsignedLongLong(index.ptr());
     if (PyErr_Occurred() != nullptr) {
         PyErr_Clear();
@@ -113,6 +123,55 @@ linalg::Matrix symmetric_matrix(const char* name, const py::handle& value) {
     return matrix;
 }
 
+std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value) {
+    const Array array = numbers(name, value, 3);
+    if (array.shape(1) != array.shape(2)) throw_invalid(name, "square", "shape " + shape_text(array));
+    std::vector<linalg::Matrix> result;
+    for (py::ssize_t i = 0; i < array.shape(0); ++i) {
+        result.emplace_back(Eigen::Map<const channels::Rows>(array.data(i), array.shape(1), array.shape(2)));
+        linalg::check_symmetric(name, result.back());
+    }
+    return result;
+}
+
+linalg::Overlap covariance(const char* name, const py::handle& value, int layers) {
+    check_between("layers", layers, 1, linalg::max_layers);
+    const bool matrix_like = py::isinstance<py::array>(value) && value.cast<py::array>().ndim() > 0;
+    if (!matrix_like && PyNumber_Check(value.ptr()) != 0) {
+        const double factor = number(name, value);
+        check_non_negative(name, factor);
+        return factor * linalg::Overlap::Identity(layers, layers);
+    }
+    const linalg::Matrix matrix = symmetric_matrix(name, value);
+    check_size(fmt::format("layers of the {}", name), matrix.rows(), layers);
+    const double smallest = Eigen::SelfAdjointEigenSolver<linalg::Matrix>(matrix).eigenvalues()[0];
+    // rounding leaves a zero eigenvalue slightly negative
+    if (smallest < -1e-14 * matrix.norm()) throw_invalid(name, "without negative eigenvalues", smallest);
+    return matrix;
+}
+
+py::dict to_dict(const Parameters& parameters) {
+    py::dict result;
+    for (const auto& [key, value] : parameters) result[py::str(key)] = value;
+    return result;
+}
+
+void append_parameters(const py::object& given, Parameters& parameters) {
+    if (!py::isinstance<py::dict>(given)) throw_type("parameters", "a dict of numbers", given);
+    for (const auto& [key, value] : given.cast<py::dict>()) {
+        std::string name = text("name of a parameter", key);
+        const double one = number(name.c_str(), value);
+        parameters.emplace_back(std::move(name), one);
+    }
+}
+
+std::string call_text(const py::handle& self, const Parameters& parameters) {
+    std::string arguments;
+    for (const auto& [key, value] : parameters)
+        arguments += fmt::format("{}{}={:g}", arguments.empty() ? "" : ", ", key, value);
+    return fmt::format("{}({})", type_name(self), arguments);
+}
+
 namespace {
 
 template <class Matrix>
@@ -140,6 +199,8 @@ py::array to_array(const std::vector<double>& values) {
 }
 
 py::array to_array(const linalg::Vector& values) { return py::array_t<double>(values.size(), values.data()); }
+
+py::array to_array(const linalg::Overlap& matrix) { return to_array(linalg::Matrix(matrix)); }
 
 py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape) {
     return array.attr("reshape")(py::cast(shape)).cast<py::array>();

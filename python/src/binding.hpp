@@ -16,6 +16,7 @@
 
 #include "bayesaim/channels/channel.hpp"
 #include "bayesaim/linalg/blas.hpp"
+#include "bayesaim/spectral/spectral_law.hpp"
 
 /// What all parts of the Python module share: arguments, arrays, progress.
 namespace bayesaim::python {
@@ -25,8 +26,7 @@ namespace py = pybind11;
 /// Double, C-contiguous; made so by a copy where it is not.
 using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-// ---- arguments: a caller's mistake is a TypeError or ValueError of one line
-// --------------------------------
+// ---- arguments: a caller's mistake is a TypeError or ValueError of one line -------------------------------
 
 double number(const char* name, const py::handle& value);
 int whole_number(const char* name, const py::handle& value);
@@ -38,6 +38,25 @@ Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions)
 channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns);
 /// A square symmetric matrix.
 linalg::Matrix symmetric_matrix(const char* name, const py::handle& value);
+/// (L, d, d), an array or a list of matrices, each symmetric.
+std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value);
+/// L x L, symmetric, no negative eigenvalue; a number stands for so many times the identity.
+linalg::Overlap covariance(const char* name, const py::handle& value, int layers);
+
+/// pybind11 answers arguments that do not fit with a page of signatures. Makes one line of it, for all
+/// functions of the module and methods of its classes.
+void answer_in_one_line(const py::module_& module);
+
+// ---- priors and channels ----------------------------------------------------------------------------------
+
+using Parameters = std::vector<std::pair<std::string, double>>;
+
+py::dict to_dict(const Parameters& parameters);
+/// What a method `parameters` written in Python returned.
+void append_parameters(const py::object& given, Parameters& parameters);
+/// "Wishart(width=0.5)"
+std::string call_text(const py::handle& self, const Parameters& parameters);
+std::string type_name(const py::handle& value);
 
 // ---- arrays -----------------------------------------------------------------------------------------------
 
@@ -46,6 +65,19 @@ py::array to_array(linalg::Matrix matrix);
 py::array to_array(channels::Rows matrix);
 py::array to_array(const std::vector<double>& values);
 py::array to_array(const linalg::Vector& values);
+py::array to_array(const linalg::Overlap& matrix);
+/// (L, d, d), matrix after matrix; all of one size.
+template <class Matrix>
+py::array stacked(const std::vector<Matrix>& matrices) {
+    const auto n = static_cast<py::ssize_t>(matrices.size());
+    const py::ssize_t rows = n > 0 ? matrices.front().rows() : 0,
+                      columns = n > 0 ? matrices.front().cols() : 0;
+    py::array_t<double> result({n, rows, columns});
+    for (py::ssize_t i = 0; i < n; ++i)
+        Eigen::Map<channels::Rows>(result.mutable_data(i), rows, columns) =
+            matrices[static_cast<std::size_t>(i)];
+    return result;
+}
 /// The same numbers in another shape, without a copy: `array` must be C-contiguous.
 py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape);
 
@@ -99,5 +131,7 @@ void bind_data(py::module_& module);
 void bind_estimators(py::module_& module);
 void bind_experiments(py::module_& module);
 void bind_testing(py::module_& module);
+void bind_deep_theory(py::module_& module);
+void bind_deep_estimators(py::module_& module);
 
 }  // namespace bayesaim::python

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include <Eigen/LU>
 #include <fmt/format.h>
 
 #include "bayesaim/channels/hardmax.hpp"
@@ -26,7 +27,6 @@ using channels::OrderParameters;
 using channels::Overlap;
 using channels::Rows;
 using channels::RowsRef;
-using Parameters = std::vector<std::pair<std::string, double>>;
 
 py::array copy_of(const ConstRowsRef& matrix) { return to_array(Rows(matrix)); }
 
@@ -47,15 +47,12 @@ class PythonChannel final : public channels::SampledChannel {
         const py::gil_scoped_acquire lock;
         const py::function own = find("name");
         if (own) return own().cast<std::string>();
-        return py::str(py::type::of(py::cast(as_channel())).attr("__name__")).cast<std::string>();
+        return type_name(py::cast(as_channel()));
     }
     Parameters parameters() const override {
         const py::gil_scoped_acquire lock;
         Parameters result{{"tokens", tokens_}};
-        if (const py::function own = find("parameters")) {
-            for (const auto& [key, value] : own().cast<py::dict>())
-                result.emplace_back(key.cast<std::string>(), value.cast<double>());
-        }
+        if (const py::function own = find("parameters")) append_parameters(own(), result);
         return result;
     }
     bool logarithmic_outputs() const override {
@@ -162,21 +159,17 @@ class PythonChannel final : public channels::SampledChannel {
     int tokens_;
 };
 
-OrderParameters order_parameters(const py::object& overlap, const py::object& error) {
-    return {linalg::scalar_overlap(number("overlap", overlap)),
-            linalg::scalar_overlap(number("error", error))};
+OrderParameters order_parameters(const Channel& channel, const py::object& overlap, const py::object& error) {
+    return {covariance("overlap", overlap, channel.layers()), covariance("error", error, channel.layers())};
 }
 
-Overlap positive_variance(const py::object& variance) {
-    const double value = number("variance", variance);
-    check_non_negative("variance", value);
-    return linalg::scalar_overlap(value);
-}
+/// Columns of htilde.
+Eigen::Index columns(const Channel& channel) { return channel.layers() * channel.pairs(); }
 
 py::array draw(const Channel& channel, const py::object& index, const py::object& seed,
                const py::object& first_sample) {
     const std::uint64_t stream = seed_number("seed", seed), first = seed_number("first_sample", first_sample);
-    const Rows given = rows("index", index, channel.pairs());
+    const Rows given = rows("index", index, columns(channel));
     Rows outputs(given.rows(), channel.tokens() * channel.tokens());
     {
         const py::gil_scoped_release unlock;
@@ -188,10 +181,11 @@ py::array draw(const Channel& channel, const py::object& index, const py::object
 py::tuple score(const Channel& channel, const py::object& outputs, const py::object& omega,
                 const py::object& variance) {
     const Rows y = rows("outputs", outputs, channel.tokens() * channel.tokens()),
-               centre = rows("omega", omega, channel.pairs());
+               centre = rows("omega", omega, columns(channel));
     check_size("rows of omega", centre.rows(), y.rows());
-    const Overlap v = positive_variance(variance);
-    Rows g(y.rows(), channel.pairs());
+    const Overlap v = covariance("variance", variance, channel.layers());
+    if (!(v.determinant() > 0)) throw_invalid("variance", "positive", v.determinant());
+    Rows g(y.rows(), columns(channel));
     Eigen::VectorXd log_z(y.rows());
     {
         const py::gil_scoped_release unlock;
@@ -201,8 +195,8 @@ py::tuple score(const Channel& channel, const py::object& outputs, const py::obj
 }
 
 py::array predict(const Channel& channel, const py::object& omega, const py::object& variance) {
-    const Rows centre = rows("omega", omega, channel.pairs());
-    const Overlap v = positive_variance(variance);
+    const Rows centre = rows("omega", omega, columns(channel));
+    const Overlap v = covariance("variance", variance, channel.layers());
     Rows prediction(centre.rows(), channel.tokens() * channel.tokens());
     {
         const py::gil_scoped_release unlock;
@@ -248,14 +242,12 @@ parameters(). bayesaim.testing.check_channel tells whether they fit together.)")
              }),
              py::arg("tokens") = 2)
         .def("name", &Channel::name)
-        .def("parameters",
-             [](const Channel& channel) {
-                 py::dict result;
-                 for (const auto& [key, value] : channel.parameters()) result[py::str(key)] = value;
-                 return result;
-             })
+        .def("parameters", [](const Channel& channel) { return to_dict(channel.parameters()); })
         .def_property_readonly("tokens", &Channel::tokens, "T")
         .def_property_readonly("pairs", &Channel::pairs, "K = T (T + 1) / 2")
+        .def_property_readonly("layers", &Channel::layers,
+                               "L; with several, htilde, omega and g have L K columns, layer by layer, and "
+                               "variance, overlap and error are L x L")
         .def("logarithmic_outputs", &Channel::logarithmic_outputs,
              "Whether outputs are logarithms of what predict gives.")
         .def("exact_observations", &Channel::exact_observations,
@@ -270,21 +262,23 @@ parameters(). bayesaim.testing.check_channel tells whether they fit together.)")
         .def(
             "score_power",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                const auto power = channel.score_power(order_parameters(overlap, error), {});
-                return py::make_tuple(power.value(0, 0), power.relative_error);
+                const auto power = channel.score_power(order_parameters(channel, overlap, error), {});
+                const py::object value =
+                    channel.layers() == 1 ? py::object(py::float_(power.value(0, 0))) : to_array(power.value);
+                return py::make_tuple(value, power.relative_error);
             },
             py::arg("overlap"), py::arg("error"), "F = E sum g^2, and its relative standard error.")
         .def(
             "information",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                return channel.information(order_parameters(overlap, error), {});
+                return channel.information(order_parameters(channel, overlap, error), {});
             },
             py::arg("overlap"), py::arg("error"),
             "I_out = E log Z, dI_out/dq = F; None where it is not known.")
         .def(
             "generalization",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                const auto result = channel.generalization(order_parameters(overlap, error), {});
+                const auto result = channel.generalization(order_parameters(channel, overlap, error), {});
                 return py::make_tuple(result.bayes_optimal, result.plug_in);
             },
             py::arg("overlap"), py::arg("error"),
@@ -294,11 +288,7 @@ parameters(). bayesaim.testing.check_channel tells whether they fit together.)")
             py::arg("uniform") = false,
             "Normal (or uniform) noise of samples first_sample, ...: the same for a sample in any batch.")
         .def("__repr__", [](const py::object& self) {
-            std::string text;
-            for (const auto& [key, value] : self.cast<const Channel&>().parameters())
-                text += fmt::format("{}{}={:g}", text.empty() ? "" : ", ", key, value);
-            return fmt::format("{}({})", py::str(py::type::of(self).attr("__name__")).cast<std::string>(),
-                               text);
+            return call_text(self, self.cast<const Channel&>().parameters());
         });
     py::class_<channels::Linear, Channel, std::shared_ptr<channels::Linear>>(
         module, "Linear", "y_ab = h_ab + sqrt(label_noise) z_ab.\n\n>>> Linear(2, label_noise=0.1)")

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/attention.hpp"
 #include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/data/deep_attention.hpp"
 
 #include "dataset.hpp"
 
@@ -47,9 +47,21 @@ std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
     return data::borrowed_tokens(static_cast<const double*>(array.data()), n, tokens, dim, keep_alive(array));
 }
 
+/// d x d, or (L, d, d) for several layers.
+std::vector<linalg::Matrix> layer_weights(const py::array& weights, Eigen::Index dim) {
+    std::vector<linalg::Matrix> result;
+    if (weights.ndim() == 3) {
+        result = symmetric_matrices("weights", weights);
+    } else {
+        result.push_back(symmetric_matrix("weights", weights));
+    }
+    for (const linalg::Matrix& matrix : result) check_size("dimension of the weights", matrix.rows(), dim);
+    return result;
+}
+
 /// `tokens` has been made C-contiguous float64 or float32 by the caller, with a copy only where it must.
 std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::object& outputs,
-                                           const py::object& weights) {
+                                           const std::optional<py::array>& weights) {
     auto result = std::make_shared<PythonDataset>();
     result->data.tokens = view_tokens(tokens);
     result->given_tokens = tokens;
@@ -58,10 +70,7 @@ std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::ob
         result->data.outputs = rows("outputs", outputs, count);
         check_size("rows of the outputs", result->data.outputs.rows(), tokens.shape(0));
     }
-    if (!weights.is_none()) {
-        result->weights = symmetric_matrix("weights", weights);
-        check_size("dimension of the weights", result->weights->rows(), tokens.shape(2));
-    }
+    if (weights) result->weights = layer_weights(*weights, tokens.shape(2));
     return result;
 }
 
@@ -73,12 +82,9 @@ std::shared_ptr<PythonDataset> generate(const Prior& prior, const Channel& chann
     const py::gil_scoped_release unlock;
     ThreadPool pool(threads);
     data::Synthetic synthetic = data::make_synthetic(
-        prior, channel,
-        {dim, alpha, seed, regenerate ? data::TokenStorage::regenerate : data::TokenStorage::memory,
-         single ? data::Precision::float_precision : data::Precision::double_precision, test},
-        pool);
+        prior, channel, synthetic_options(dim, alpha, seed, regenerate, single, test), pool);
     result->data = std::move(synthetic.data);
-    result->weights = std::move(synthetic.weights);
+    result->weights.push_back(std::move(synthetic.weights));
     return result;
 }
 
@@ -116,8 +122,10 @@ py::object outputs_array(const py::object& self) {
 
 py::object weights_array(const py::object& self) {
     const auto& weights = self.cast<const PythonDataset&>().weights;
-    if (!weights) return py::none();
-    py::array_t<double> view({weights->rows(), weights->cols()}, weights->data(), self);  // symmetric
+    if (weights.empty()) return py::none();
+    if (weights.size() > 1) return stacked(weights);
+    const linalg::Matrix& s = weights.front();
+    py::array_t<double> view({s.rows(), s.cols()}, s.data(), self);  // symmetric
     view.attr("flags").attr("writeable") = false;
     return view;
 }
@@ -127,7 +135,7 @@ std::shared_ptr<PythonDataset> read(const std::string& file, const Channel& chan
     const py::gil_scoped_release unlock;
     data::DatasetContents contents = data::read_dataset(file, channel, data::Outputs::optional);
     result->data = std::move(contents.data);
-    result->weights = std::move(contents.weights);
+    if (contents.weights) result->weights.push_back(std::move(*contents.weights));
     return result;
 }
 
@@ -137,24 +145,23 @@ void write(const PythonDataset& dataset, const std::string& file, const Prior& p
     Watch watch{py::none()};
     {
         const py::gil_scoped_release unlock;
-        data::write_dataset(file, dataset.data, channel, dataset.weights ? &*dataset.weights : nullptr,
-                            data::describe(prior, channel),
-                            single ? data::Precision::float_precision : data::Precision::double_precision,
-                            [&](double) {
-                                if (!watch.look()) throw std::runtime_error("interrupted");
-                            });
+        data::write_dataset(
+            file, dataset.data, channel, dataset.weights.empty() ? nullptr : &dataset.weights.front(),
+            data::describe(prior, channel),
+            single ? data::Precision::float_precision : data::Precision::double_precision, [&](double) {
+                if (!watch.look()) throw std::runtime_error("interrupted");
+            });
     }
     watch.finish();
 }
 
-py::array attention_indices(const PythonDataset& dataset, const py::object& weights, std::size_t threads) {
-    const linalg::Matrix matrix = symmetric_matrix("weights", weights);
-    check_size("dimension of the weights", matrix.rows(), dataset.tokens().dim());
+py::array attention_indices(const PythonDataset& dataset, const py::array& weights, std::size_t threads) {
+    const std::vector<linalg::Matrix> layers = layer_weights(weights, dataset.tokens().dim());
     channels::Rows result;
     {
         const py::gil_scoped_release unlock;
         ThreadPool pool(threads);
-        result = data::all_attention_indices(dataset.tokens(), matrix, pool);
+        result = data::all_layer_indices(dataset.tokens(), layers, pool);
     }
     return to_array(std::move(result));
 }
@@ -164,8 +171,20 @@ py::array attention_indices(const PythonDataset& dataset, const py::object& weig
 void check_data(const PythonDataset& dataset, const Channel& channel) {
     check_size("tokens of the channel", channel.tokens(), dataset.tokens().tokens());
     if (dataset.data.outputs.size() == 0) throw_invalid("dataset", "one with outputs", "none");
+    if (!dataset.weights.empty())
+        check_size("layers of the channel", channel.layers(), static_cast<long long>(dataset.weights.size()));
     const py::gil_scoped_release unlock;
     data::check_outputs(channel, dataset.data);
+}
+
+data::SyntheticOptions synthetic_options(Eigen::Index dim, double alpha, std::uint64_t seed, bool regenerate,
+                                         bool single, bool test) {
+    return {dim,
+            alpha,
+            seed,
+            regenerate ? data::TokenStorage::regenerate : data::TokenStorage::memory,
+            single ? data::Precision::float_precision : data::Precision::double_precision,
+            test};
 }
 
 void bind_data(py::module_& module) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AMP, gradient descent, predictions.
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
+#include "bayesaim/estimators/descent_checkpoint.hpp"
 #include "bayesaim/estimators/prediction.hpp"
 
 #include "dataset.hpp"
@@ -27,8 +29,10 @@ py::array column(const std::vector<Record>& record, Function value) {
 }
 
 std::function<double(const linalg::Matrix&)> measure_of(const PythonDataset& dataset) {
-    if (!dataset.weights) return {};
-    return [&](const linalg::Matrix& estimate) { return data::estimation_error(estimate, *dataset.weights); };
+    if (dataset.weights.empty()) return {};
+    return [&](const linalg::Matrix& estimate) {
+        return data::estimation_error(estimate, dataset.weights.front());
+    };
 }
 
 py::dict run_amp(const PythonDataset& dataset, const priors::Prior& prior, const Channel& channel,
@@ -55,8 +59,7 @@ py::dict run_amp(const PythonDataset& dataset, const priors::Prior& prior, const
     using Row = estimators::AmpIteration;
     const auto& record = result.record;
     py::dict out;
-    out["error"] = dataset.weights ? py::cast(data::estimation_error(result.estimate, *dataset.weights))
-                                   : py::object(py::none());
+    out["error"] = options.measure ? py::cast(options.measure(result.estimate)) : py::object(py::none());
     out["estimate"] = to_array(std::move(result.estimate));
     out["predicted_error"] = result.predicted_error;
     out["status"] = std::string(to_string(result.status));
@@ -84,23 +87,48 @@ py::dict descent_dict(const estimators::Descent& descent) {
     return out;
 }
 
+int furthest_step(const std::vector<estimators::Descent>& descents) {
+    int furthest = 0;
+    for (const auto& one : descents) furthest = std::max(furthest, one.step);
+    return furthest;
+}
+
+/// The file that keeps descents, to go on from after a stop; none without a name.
+struct Checkpoint {
+    std::string file, settings;
+    int every = 100;  ///< steps
+    bool resume = false;
+};
+
 py::dict run_descent(const PythonDataset& dataset, const Channel& channel,
-                     estimators::GradientDescentOptions descent, int starts, std::size_t threads,
-                     const py::object& progress) {
+                     estimators::GradientDescentOptions descent, int starts, const Checkpoint& checkpoint,
+                     std::size_t threads, const py::object& progress) {
     check_data(dataset, channel);
     Watch watch(progress);
     descent.measure = measure_of(dataset);
     estimators::AveragedGradientDescentOptions options;
     options.descent = descent;
     options.starts = starts;
+    options.progress_stride = std::min(options.progress_stride, checkpoint.every);
+    if (checkpoint.resume) options.resume = estimators::read_descent_checkpoint(checkpoint.file).descents;
+    int saved = options.resume.empty() ? 0 : furthest_step(options.resume);
     options.progress = [&](const std::vector<estimators::Descent>& descents) {
         double steps = 0, loss = 0;
+        bool running = false;
         for (const auto& one : descents) {
             steps += one.step;
             if (!one.record.empty()) loss += one.record.back().loss;
+            running |= !one.status;
         }
         const double count = static_cast<double>(descents.size());
-        return watch.report(steps / count, descent.max_steps, fmt::format("mean loss {:.6g}", loss / count));
+        const bool go =
+            watch.report(steps / count, descent.max_steps, fmt::format("mean loss {:.6g}", loss / count));
+        const int furthest = furthest_step(descents);
+        if (!checkpoint.file.empty() && (!go || !running || furthest >= saved + checkpoint.every)) {
+            estimators::write_descent_checkpoint(checkpoint.file, {checkpoint.settings, "", descents});
+            saved = furthest;
+        }
+        return go;
     };
     estimators::AveragedGradientDescentResult result;
     estimators::StartErrors errors;
@@ -108,7 +136,7 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel,
         const py::gil_scoped_release unlock;
         ThreadPool pool(threads);
         result = run_averaged_gradient_descent(dataset.data, channel, options, pool);
-        if (dataset.weights) errors = measure_starts(result.descents, descent.measure);
+        if (descent.measure) errors = measure_starts(result.descents, descent.measure);
     }
     watch.finish();
     py::dict out;
@@ -135,13 +163,16 @@ py::tuple predict(const PythonDataset& dataset, const py::object& estimate, doub
         ThreadPool pool(threads);
         result = estimators::predict(dataset.tokens(), matrix, error, channel, pool);
     }
-    const py::ssize_t tokens = channel.tokens();
-    const std::vector<py::ssize_t> shape{dataset.tokens().samples(), tokens, tokens};
-    return py::make_tuple(reshaped(to_array(std::move(result.bayes_optimal)), shape),
-                          reshaped(to_array(std::move(result.plug_in)), shape));
+    return prediction_arrays(std::move(result), channel.tokens());
 }
 
 }  // namespace
+
+py::tuple prediction_arrays(estimators::Prediction prediction, py::ssize_t tokens) {
+    const std::vector<py::ssize_t> shape{prediction.plug_in.rows(), tokens, tokens};
+    return py::make_tuple(reshaped(to_array(std::move(prediction.bayes_optimal)), shape),
+                          reshaped(to_array(std::move(prediction.plug_in)), shape));
+}
 
 void bind_estimators(py::module_& module) {
     using estimators::AmpOptions;
@@ -185,10 +216,20 @@ void bind_estimators(py::module_& module) {
                 options.precision =
                     single ? data::Precision::float_precision : data::Precision::double_precision;
             });
+    py::class_<Checkpoint>(module, "Checkpoint")
+        .def(py::init<>())
+        .def_readwrite("file", &Checkpoint::file)
+        .def_readwrite("settings", &Checkpoint::settings)
+        .def_readwrite("every", &Checkpoint::every)
+        .def_readwrite("resume", &Checkpoint::resume);
+    module.def(
+        "checkpoint_settings",
+        [](const std::string& file) { return estimators::read_descent_checkpoint(file).settings; },
+        py::arg("file"));
     module.def("run_amp", &run_amp, py::arg("dataset"), py::arg("prior"), py::arg("channel"),
                py::arg("options"), py::arg("initial_estimate"), py::arg("threads"), py::arg("progress"));
     module.def("run_descent", &run_descent, py::arg("dataset"), py::arg("channel"), py::arg("options"),
-               py::arg("starts"), py::arg("threads"), py::arg("progress"));
+               py::arg("starts"), py::arg("checkpoint"), py::arg("threads"), py::arg("progress"));
     module.def("predict", &predict, py::arg("dataset"), py::arg("estimate"), py::arg("error"),
                py::arg("channel"), py::arg("threads"));
 }

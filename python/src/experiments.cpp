@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Studies: what `bayesaim sweep` does.
+// Studies: what `bayesaim sweep`, `merge` and `rerun` do.
 #include <chrono>
 #include <future>
 
@@ -41,9 +41,19 @@ py::list point_list(const std::vector<Point>& points) {
     return result;
 }
 
-/// The sweep works on threads of its own; this one, which alone hears of Ctrl-C, waits and listens.
+py::dict points_dict(const std::vector<Point>& points) {
+    py::dict out;
+    out["points"] = point_list(points);
+    out["csv"] = experiments::results_csv(points);
+    out["summary"] = experiments::summary_csv(points);
+    return out;
+}
+
+/// The sweep works on threads of its own; this one, which alone hears of Ctrl-C, waits and listens. `before`:
+/// outcomes to compare with, if there are any.
 py::dict run_sweep(const Experiment& experiment, const std::string& directory,
-                   experiments::SweepOptions options, const py::object& progress) {
+                   experiments::SweepOptions options, const py::object& progress,
+                   const std::vector<Point>& before) {
     Watch watch(progress);
     options.progress = [&](const experiments::SweepProgress& now) {
         return watch.report(static_cast<double>(now.finished) + now.fraction, static_cast<double>(now.total),
@@ -58,11 +68,47 @@ py::dict run_sweep(const Experiment& experiment, const std::string& directory,
         result = running.get();
     }
     watch.finish();
-    py::dict out;
-    out["points"] = point_list(result.points);
+    py::dict out = points_dict(result.points);
     out["computed"] = result.computed;
     out["stopped"] = result.stopped;
-    out["csv"] = experiments::results_csv(result.points);
+    if (!before.empty()) {
+        const experiments::Comparison comparison = experiments::compare(before, result.points);
+        out["compared"] = comparison.compared;
+        out["same_bits"] = comparison.same;
+    }
+    return out;
+}
+
+py::dict rerun(const std::string& provenance, const std::string& directory, experiments::SweepOptions options,
+               const py::object& progress) {
+    const experiments::Provenance before = experiments::read_provenance(provenance);
+    options.shard = before.shard;
+    return run_sweep(before.experiment, directory, options, progress, before.points);
+}
+
+py::dict merge(const std::vector<std::string>& directories, const std::string& output) {
+    std::vector<Point> points;
+    {
+        const py::gil_scoped_release unlock;
+        points = experiments::merge_sweeps({directories.begin(), directories.end()}, output);
+    }
+    return points_dict(points);
+}
+
+py::dict plan(const Experiment& experiment, const std::string& directory,
+              const experiments::SweepOptions& options) {
+    experiments::SweepPlan found;
+    {
+        const py::gil_scoped_release unlock;
+        found = experiments::plan_sweep(experiment, directory, options);
+    }
+    py::dict out;
+    out["tasks"] = found.tasks;
+    out["done"] = found.done;
+    out["failed"] = found.failed;
+    out["missing"] = found.missing;
+    out["seconds"] = found.seconds;
+    out["measured"] = found.measured;
     return out;
 }
 
@@ -101,8 +147,16 @@ void bind_experiments(py::module_& module) {
     module.def(
         "read_experiment", [](const std::string& file) { return experiments::read_experiment(file); },
         py::arg("file"));
-    module.def("run_sweep", &run_sweep, py::arg("experiment"), py::arg("directory"), py::arg("options"),
+    module.def(
+        "run_sweep",
+        [](const Experiment& experiment, const std::string& directory,
+           const experiments::SweepOptions& options,
+           const py::object& progress) { return run_sweep(experiment, directory, options, progress, {}); },
+        py::arg("experiment"), py::arg("directory"), py::arg("options"), py::arg("progress"));
+    module.def("rerun", &rerun, py::arg("provenance"), py::arg("directory"), py::arg("options"),
                py::arg("progress"));
+    module.def("merge", &merge, py::arg("directories"), py::arg("output"));
+    module.def("plan_sweep", &plan, py::arg("experiment"), py::arg("directory"), py::arg("options"));
 }
 
 }  // namespace bayesaim::python

@@ -25,4 +25,7 @@ PYBIND11_MODULE(_core, module) {
     python::bind_estimators(module);
     python::bind_experiments(module);
     python::bind_testing(module);
+    python::bind_deep_theory(module);
+    python::bind_deep_estimators(module);
+    python::answer_in_one_line(module);
 }

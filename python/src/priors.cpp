@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/priors/multi_head.hpp"
 #include "bayesaim/priors/table.hpp"
 #include "bayesaim/priors/user_spectrum.hpp"
 #include "bayesaim/priors/wigner.hpp"
@@ -14,7 +15,6 @@ namespace bayesaim::python {
 namespace {
 
 using priors::Prior;
-using Parameters = std::vector<std::pair<std::string, double>>;
 
 std::unique_ptr<priors::UserSpectrum> user_spectrum(const py::object& eigenvalues,
                                                     const py::object& weights) {
@@ -34,29 +34,17 @@ class PythonPrior final : public Prior {
         const py::gil_scoped_acquire lock;
         const py::function own = py::get_override(as_prior(), "name");
         if (own) return own().cast<std::string>();
-        return py::str(py::type::of(py::cast(as_prior())).attr("__name__")).cast<std::string>();
+        return type_name(py::cast(as_prior()));
     }
     Parameters parameters() const override {
         const py::gil_scoped_acquire lock;
         const py::function own = py::get_override(as_prior(), "parameters");
         Parameters result;
-        if (own) {
-            for (const auto& [key, value] : own().cast<py::dict>())
-                result.emplace_back(key.cast<std::string>(), value.cast<double>());
-        }
+        if (own) append_parameters(own(), result);
         return result;
     }
     const spectral::SpectralLaw& law() const override {
-        if (law_ != nullptr) return *law_;
-        const py::gil_scoped_acquire lock;
-        if (const py::function own = py::get_override(as_prior(), "law")) {
-            kept_ = own();
-            if (!py::isinstance<spectral::SpectralLaw>(kept_))
-                throw py::type_error(fmt::format("{}.law must return a SpectralLaw", name()));
-            law_ = kept_.cast<const spectral::SpectralLaw*>();
-        } else {
-            law_ = &spectrum().law();
-        }
+        if (law_ == nullptr) find_law();
         return *law_;
     }
     linalg::Matrix sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
@@ -75,31 +63,43 @@ class PythonPrior final : public Prior {
 
   private:
     const Prior* as_prior() const { return this; }
-    const priors::UserSpectrum& spectrum() const {  // with the lock
-        if (spectrum_ == nullptr) {
-            const py::function own = py::get_override(as_prior(), "spectrum");
-            if (!own) throw py::type_error("a prior needs a method spectrum, or law and sample");
-            const py::object given = own();
-            if (py::isinstance<py::tuple>(given) && py::len(given) == 2) {
-                const auto pair = given.cast<py::tuple>();
-                spectrum_ = user_spectrum(pair[0], pair[1]);
-            } else {
-                spectrum_ = user_spectrum(given, py::none());
-            }
+    // Methods written in Python may let other threads in: what one of them found first, and uses, stays.
+    void find_law() const {
+        const py::gil_scoped_acquire lock;
+        const py::function own = py::get_override(as_prior(), "law");
+        if (!own) {
+            law_ = &spectrum().law();
+            return;
         }
+        const py::object given = own();
+        if (!py::isinstance<spectral::SpectralLaw>(given))
+            throw py::type_error(
+                fmt::format("{}.law must return a SpectralLaw, got {}", name(), type_name(given)));
+        if (law_ != nullptr) return;
+        // An attribute, so that the garbage collector sees a law that refers to its prior.
+        const py::object self = py::cast(as_prior());
+        if (PyObject_GenericSetAttr(self.ptr(), py::str("_law").ptr(), given.ptr()) != 0) {
+            PyErr_Clear();  // __slots__
+            kept_ = given;
+        }
+        law_ = given.cast<const spectral::SpectralLaw*>();
+    }
+    const priors::UserSpectrum& spectrum() const {  // with the lock
+        if (spectrum_ != nullptr) return *spectrum_;
+        const py::function own = py::get_override(as_prior(), "spectrum");
+        if (!own) throw py::type_error("a prior needs a method spectrum, or law and sample");
+        const py::object given = own();
+        const bool weighted = py::isinstance<py::tuple>(given) && py::len(given) == 2;
+        auto found = weighted ? user_spectrum(given[py::int_(0)], given[py::int_(1)])
+                              : user_spectrum(given, py::none());
+        if (spectrum_ == nullptr) spectrum_ = std::move(found);
         return *spectrum_;
     }
 
     mutable std::unique_ptr<priors::UserSpectrum> spectrum_;
     mutable py::object kept_;
-    mutable const spectral::SpectralLaw* law_ = nullptr;
+    mutable std::atomic<const spectral::SpectralLaw*> law_ = nullptr;
 };
-
-py::dict as_dict(const Parameters& parameters) {
-    py::dict result;
-    for (const auto& [key, value] : parameters) result[py::str(key)] = value;
-    return result;
-}
 
 }  // namespace
 
@@ -117,7 +117,7 @@ and if you like name(self) and parameters(self). spectrum and law are asked for 
 ...     def spectrum(self): return [-1, 1], [0.3, 0.7])")
         .def(py::init<>())
         .def("name", &Prior::name)
-        .def("parameters", [](const Prior& prior) { return as_dict(prior.parameters()); })
+        .def("parameters", [](const Prior& prior) { return to_dict(prior.parameters()); })
         .def("law", &Prior::law, py::return_value_policy::reference_internal,
              "Law of the eigenvalues of S for large d.")
         .def(
@@ -138,13 +138,8 @@ and if you like name(self) and parameters(self). spectrum and law are asked for 
             },
             py::arg("dim"), py::arg("seed") = 0, py::arg("index") = 0, py::arg("threads") = 1,
             "A draw of S, addressed by seed and index.\n\n>>> Wishart(0.5).sample(100, seed=1)")
-        .def("__repr__", [](const py::object& self) {
-            std::string text;
-            for (const auto& [key, value] : self.cast<const Prior&>().parameters())
-                text += fmt::format("{}{}={:g}", text.empty() ? "" : ", ", key, value);
-            return fmt::format("{}({})", py::str(py::type::of(self).attr("__name__")).cast<std::string>(),
-                               text);
-        });
+        .def("__repr__",
+             [](const py::object& self) { return call_text(self, self.cast<const Prior&>().parameters()); });
     py::class_<priors::Wishart, Prior, std::shared_ptr<priors::Wishart>>(
         module, "Wishart",
         "Tied attention: S = W W^T / sqrt(r d), W of size d x r, r = width d.\n\n>>> Wishart(0.5)")
@@ -152,6 +147,16 @@ and if you like name(self) and parameters(self). spectrum and law are asked for 
                  return std::make_shared<priors::Wishart>(number("width", width));
              }),
              py::arg("width") = 1);
+    py::class_<priors::MultiHead, Prior, std::shared_ptr<priors::MultiHead>>(
+        module, "MultiHead",
+        "Mean of M tied heads, all that softmax of their mean logits tells: S = (1/M) sum_m W_m W_m^T / "
+        "sqrt(r d), "
+        "r = width d.\n\n>>> MultiHead(heads=4, width=0.5)")
+        .def(py::init([](const py::object& heads, const py::object& width) {
+                 return std::make_shared<priors::MultiHead>(whole_number("heads", heads),
+                                                            number("width", width));
+             }),
+             py::arg("heads"), py::arg("width") = 1);
     py::class_<priors::Wigner, Prior, std::shared_ptr<priors::Wigner>>(
         module, "Wigner",
         "Gaussian orthogonal ensemble, spectrum on [-2, 2]: mmse(D) = D/(1 + D).\n\n>>> Wigner()")

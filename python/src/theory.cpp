@@ -6,11 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "bayesaim/core/checks.hpp"
 #include "bayesaim/priors/prior.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
-#include "binding.hpp"
+#include "theory_settings.hpp"
 
 namespace bayesaim::python {
 namespace {
@@ -27,31 +26,6 @@ std::unique_ptr<EstimationCurve> curve_of(const Prior& prior, bool small_width) 
     if (small_width) return std::make_unique<theory::SmallWidthCurve>();
     return std::make_unique<theory::SpectralCurve>(prior.law());
 }
-
-theory::Start start_of(bool informed) {
-    return informed ? theory::Start::informed : theory::Start::uninformed;
-}
-
-/// Settings that all of these share.
-struct Settings {
-    bool small_width = false;
-    double tolerance = 1e-12, sampled_tolerance = 1e-6;
-    int max_iterations = 1000, integration_points = 128, integration_shifts = 8;
-    std::uint64_t seed = 0;
-    std::size_t threads = 0;
-
-    theory::StateEvolutionOptions options(ThreadPool* pool) const {
-        check_positive("tolerance", tolerance);
-        check_positive("sampled_tolerance", sampled_tolerance);
-        check_at_least("max_iterations", max_iterations, 1);
-        check_at_least("integration_points", integration_points, 1);
-        check_at_least("integration_shifts", integration_shifts, 2);
-        return {tolerance,
-                sampled_tolerance,
-                max_iterations,
-                {integration_shifts, integration_points, seed, pool}};
-    }
-};
 
 /// One row of a curve, in the order of `columns`.
 constexpr std::array<const char*, 10> columns = {"alpha",
@@ -89,11 +63,10 @@ Row row_of(const EstimationCurve& prior, const Channel& channel, double alpha, c
             entropy.value_or(not_known)};
 }
 
-/// Which fixed point of a curve is wanted.
-enum class Branch { optimal, uninformed, informed };
-
-py::dict curve(const Prior& prior, const Channel& channel, const Array& alpha, Branch branch,
-               bool generalization, bool free_entropy, const Settings& settings, const py::object& progress) {
+/// `branch`: the optimal fixed point, or the uninformed or the informed one.
+py::dict curve(const Prior& prior, const Channel& channel, const Array& alpha, const std::string& branch,
+               bool generalization, bool free_entropy, const TheorySettings& settings,
+               const py::object& progress) {
     const auto error_curve = curve_of(prior, settings.small_width);
     const auto count = static_cast<std::size_t>(alpha.size());
     const double* alphas = alpha.data();
@@ -112,13 +85,13 @@ py::dict curve(const Prior& prior, const Channel& channel, const Array& alpha, B
         const auto solve = [&](std::size_t i) {
             FixedPoint point;
             double algorithmic = not_known;
-            if (branch == Branch::optimal) {
+            if (branch == "optimal") {
                 const auto both = solve_bayes_optimal(*error_curve, channel, alphas[i], options);
                 point = both.optimal();
                 algorithmic = both.uninformed.error();
             } else {
                 point = solve_state_evolution(*error_curve, channel, alphas[i],
-                                              start_of(branch == Branch::informed), options);
+                                              start_of(branch == "informed"), options);
             }
             rows[i] = row_of(*error_curve, channel, alphas[i], point, algorithmic,
                              {generalization, free_entropy}, options);
@@ -157,7 +130,7 @@ py::dict curve(const Prior& prior, const Channel& channel, const Array& alpha, B
 }
 
 py::array trajectory(const Prior& prior, const Channel& channel, double alpha, int iterations, bool informed,
-                     const Settings& settings) {
+                     const TheorySettings& settings) {
     const auto error_curve = curve_of(prior, settings.small_width);
     check_at_least("iterations", iterations, 0);
     std::vector<double> errors;
@@ -173,7 +146,7 @@ py::array trajectory(const Prior& prior, const Channel& channel, double alpha, i
 
 /// As `bayesaim threshold`.
 py::dict thresholds(const Prior& prior, const Channel& channel, double lowest, double highest,
-                    const Settings& settings) {
+                    const TheorySettings& settings) {
     const auto error_curve = curve_of(prior, settings.small_width);
     std::optional<double> strong, information_theoretic, algorithmic, appears;
     double weak = 0;
@@ -203,20 +176,16 @@ py::dict thresholds(const Prior& prior, const Channel& channel, double lowest, d
 }  // namespace
 
 void bind_theory(py::module_& module) {
-    py::class_<Settings>(module, "TheorySettings")
+    py::class_<TheorySettings>(module, "TheorySettings")
         .def(py::init<>())
-        .def_readwrite("small_width", &Settings::small_width)
-        .def_readwrite("tolerance", &Settings::tolerance)
-        .def_readwrite("sampled_tolerance", &Settings::sampled_tolerance)
-        .def_readwrite("max_iterations", &Settings::max_iterations)
-        .def_readwrite("integration_points", &Settings::integration_points)
-        .def_readwrite("integration_shifts", &Settings::integration_shifts)
-        .def_readwrite("seed", &Settings::seed)
-        .def_readwrite("threads", &Settings::threads);
-    py::enum_<Branch>(module, "Branch")
-        .value("optimal", Branch::optimal)
-        .value("uninformed", Branch::uninformed)
-        .value("informed", Branch::informed);
+        .def_readwrite("small_width", &TheorySettings::small_width)
+        .def_readwrite("tolerance", &TheorySettings::tolerance)
+        .def_readwrite("sampled_tolerance", &TheorySettings::sampled_tolerance)
+        .def_readwrite("max_iterations", &TheorySettings::max_iterations)
+        .def_readwrite("integration_points", &TheorySettings::integration_points)
+        .def_readwrite("integration_shifts", &TheorySettings::integration_shifts)
+        .def_readwrite("seed", &TheorySettings::seed)
+        .def_readwrite("threads", &TheorySettings::threads);
     module.def("theory_curve", &curve, py::arg("prior"), py::arg("channel"), py::arg("alpha"),
                py::arg("branch"), py::arg("generalization"), py::arg("free_entropy"), py::arg("settings"),
                py::arg("progress"));

@@ -41,9 +41,37 @@ def test_methods_of_classes(prior, softmax):
     raises(ValueError, lambda: softmax.noise(0, 0, -1, 2), "rows must be at least 0, got -1")
     raises(ValueError, lambda: softmax.score([[0.0] * 4], [[0.0] * 3] * 2, 1), "rows of omega must be of size 1, got 2")
     raises(ValueError, lambda: softmax.score([[0.0] * 4], [[0.0] * 3], -1), "variance must be")
-    raises(ValueError, lambda: softmax.score_power(0.5, np.nan), "estimation error must be")
+    raises(ValueError, lambda: softmax.score_power(0.5, np.nan), "error must be")
     raises(TypeError, lambda: bayesaim.make_channel(None), "channel must be a text, got None")
     raises(TypeError, lambda: bayesaim.make_prior(3), "prior must be a text, got int")
+
+
+def test_arguments_that_do_not_fit(prior, softmax):
+    raises(TypeError, lambda: bayesaim.Wishart(1, 2), "arguments must be those of Wishart(width = 1), got (int, int)")
+    raises(TypeError, lambda: bayesaim.Linear(noise=np.zeros((9, 9))), "Linear(tokens = 2, label_noise = 0), got (noise=ndarray)")
+    raises(TypeError, lambda: prior.sample(), "sample(dim, seed = 0, index = 0, threads = 1), got ()")
+    raises(TypeError, lambda: prior.name(None), "name(), got (None)")
+    raises(TypeError, lambda: softmax.noise(1), "noise(seed, first_sample, rows, columns, uniform: bool = False), got (int)")
+    raises(TypeError, lambda: prior.law().stieltjes("z"), "stieltjes(z: complex), got (str)")
+    raises(TypeError, lambda: bayesaim.make_channel(), "make_channel(name, tokens = 2, beta = 1, label_noise = 0), got ()")
+    raises(TypeError, lambda: bayesaim.blas_threads(1), "blas_threads(), got (int)")
+    raises(TypeError, lambda: bayesaim.Experiment(), "No constructor")
+    raises(TypeError, lambda: setattr(bayesaim._core.AmpOptions(), "damping", "x"), "got (str)")
+
+    class NotReady(bayesaim.Prior):
+        def __init__(self):
+            pass
+
+    raises(TypeError, lambda: NotReady(), "__init__() must be called")
+
+
+def test_what_methods_in_python_raise_is_not_rewritten(prior):
+    class Own(bayesaim.Prior):
+        def spectrum(self):
+            raise TypeError("f(): incompatible function\narguments")
+
+    with pytest.raises(TypeError, match="^f\\(\\): incompatible function\narguments$"):
+        Own().law()
 
 
 def test_what_is_no_prior_or_channel_or_dataset(prior, softmax, data):
@@ -128,4 +156,7 @@ def test_numbers_of_any_kind(prior, softmax):
     assert len(bayesaim.theory(prior, softmax, [])) == 0
     assert bayesaim.Spectrum(prior, 0.1).density(np.ones((2, 0, 3))).shape == (2, 0, 3)
     raises(ValueError, lambda: bayesaim.generate(prior, softmax, seed=-1), "seed must be at least 0, got -1")
+    raises(ValueError, lambda: bayesaim.Spectrum(prior, 10**400), "noise variance must be below 1e308 in size")
+    raises(ValueError, lambda: bayesaim.Wishart(10**400), "width must be below 1e308 in size")
+    raises(ValueError, lambda: bayesaim.Softmax(10**30), "tokens must be between -2147483647 and 2147483647")
     raises(ValueError, lambda: bayesaim.theory(prior, softmax, 0.1, threads=5000), "threads must be at most 1024")

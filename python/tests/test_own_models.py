@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Channels and priors written in Python work in theory, data and AMP, and break no promise."""
+import concurrent.futures
 import gc
+import time
 import weakref
 
 import bayesaim
 import numpy as np
 import pytest
-from own_models import NoisyLinear, OneBit, PythonWigner, TwoLevels
+from own_models import NoisyLinear, OneBit, PythonWigner, Semicircle, TwoLevels
 
 
 def test_contracts_hold():
@@ -133,6 +135,42 @@ def test_arrays_may_be_kept(prior):
     bayesaim.theory(prior, Keeps(), 1.0, integration_points=2)
     gc.collect()
     assert len(kept) > 3 and all(np.isfinite(omega).all() for _, omega in kept)
+
+
+def test_threads_that_ask_a_prior_at_once_get_one_law(softmax):
+    class Slow(bayesaim.Prior):
+        laws = []
+
+        def law(self):
+            time.sleep(0.05)  # lets the other threads in
+            self.laws.append(weakref.ref(found := bayesaim.AtomicLaw([-1, 1])))
+            return found
+
+    mine = Slow()
+    expected = bayesaim.theory(bayesaim.UserSpectrum([-1, 1]), softmax, 0.1).estimation_error[0]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        errors = list(pool.map(lambda _: bayesaim.theory(mine, softmax, 0.1).estimation_error[0], range(4)))
+    assert errors == [expected] * 4
+    gc.collect()
+    assert len(Slow.laws) > 1 and sum(law() is not None for law in Slow.laws) == 1
+
+
+def test_a_law_that_refers_to_its_prior_is_collected(softmax):
+    class Selfish(Semicircle):
+        pass
+
+    class Cyclic(PythonWigner):
+        def law(self):
+            found = Selfish()
+            found.prior = self
+            return found
+
+    mine = Cyclic()
+    watched = weakref.ref(mine)
+    assert bayesaim.mmse(mine, 1.0) == pytest.approx(0.5)
+    del mine
+    gc.collect()
+    assert watched() is None
 
 
 def test_models_are_not_kept_alive(prior, softmax):

@@ -103,3 +103,57 @@ def test_studies(program, tmp_path):
     assert result.csv == (tmp_path / "mine" / "results.csv").read_text()
     assert bayesaim.sweep(study, tmp_path / "mine").computed == 0
     assert result.column("error").shape == (4,)
+
+
+STUDY = 'estimator = "amp"\nwidth = 0.5\nalpha = "0.5x"\ndim = 12\nseeds = 3\n'
+
+
+def test_shards_merged_and_done_again(program, tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY)
+    whole = bayesaim.sweep(study, tmp_path / "whole")
+    plan = bayesaim.plan(study, tmp_path / "new", shard="1/2")
+    assert (plan.tasks, plan.done, plan.missing) == (2, 0, 2) and plan.seconds > 0
+    for shard in (1, 2):
+        bayesaim.sweep(study, tmp_path / f"shard-{shard}", shard=f"{shard}/2")
+    shards = [tmp_path / "shard-1", tmp_path / "shard-2"]
+    merged = bayesaim.merge(shards, tmp_path / "mine")
+    program("merge", *shards, "--output", tmp_path / "theirs", status=(0, 2))
+    assert merged.csv == whole.csv and merged.summary == whole.summary
+    for file in ("results.csv", "summary.csv"):
+        assert (tmp_path / "mine" / file).read_bytes() == (tmp_path / "theirs" / file).read_bytes()
+    again = bayesaim.rerun(tmp_path / "theirs" / "provenance.json", tmp_path / "again")
+    assert (again.computed, again.compared, again.same_bits) == (3, 3, 3)
+    changed = (tmp_path / "theirs" / "provenance.json").read_text().replace('"iterations":', '"iterations":1')
+    (tmp_path / "theirs" / "provenance.json").write_text(changed)
+    assert bayesaim.rerun(tmp_path / "theirs" / "provenance.json", tmp_path / "again").same_bits == 0
+    with pytest.raises(ValueError, match="directory must be another one"):
+        bayesaim.rerun(tmp_path / "mine" / "provenance.json", tmp_path / "shard-1" / ".." / "mine")
+    with pytest.raises(TypeError, match="directories must be a list of directories, got str"):
+        bayesaim.merge("mine", tmp_path / "other")
+
+
+def test_a_stopped_descent_goes_on_to_the_same_bits(program, prior, softmax, tmp_path):
+    (point,) = program(
+        "gd", "--width", 0.5, "--alpha", 0.12, "--dim", 20, "--seed", 2, "--starts", 2, "--steps", 60, "--no-amp",
+        "--format", "json", "--quiet",
+    )["points"]  # fmt: skip
+    data = bayesaim.generate(prior, softmax, dim=20, alpha=0.12, seed=2)
+    file = tmp_path / "descent.h5"
+    settings = dict(width=0.5, starts=2, steps=60, seed=2, checkpoint=file)
+    stopped = bayesaim.gradient_descent(data, softmax, **settings, progress=lambda done, *_: done < 30)
+    assert stopped.status == "stopped" and stopped.descents[0].steps == 30
+    with pytest.raises(ValueError, match="checkpoint must be a new file, or used with resume=True"):
+        bayesaim.gradient_descent(data, softmax, **settings)
+    with pytest.raises(ValueError, match="checkpoint must be of the same learning_rate, 0.2, got 0.1"):
+        bayesaim.gradient_descent(data, softmax, **settings, learning_rate=0.2, resume=True)
+    other = bayesaim.generate(prior, softmax, dim=20, alpha=0.12, seed=3)
+    with pytest.raises(ValueError, match="checkpoint must be of the same data"):
+        bayesaim.gradient_descent(other, softmax, **settings, resume=True)
+    reports = []
+    result = bayesaim.gradient_descent(data, softmax, **settings, resume=True, progress=lambda *report: reports.append(report[0]))
+    assert reports[0] == 40
+    assert result.averaged_errors[-1] == point["averaged_error"]
+    # done: there is nothing to go on with
+    again = bayesaim.gradient_descent(data, softmax, **settings, resume=True, progress=lambda *report: reports.append(None))
+    assert again.averaged_errors[-1] == point["averaged_error"] and None not in reports

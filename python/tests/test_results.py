@@ -4,6 +4,7 @@ import ast
 import gc
 import inspect
 import pathlib
+import re
 import weakref
 
 import bayesaim
@@ -137,22 +138,52 @@ def test_what_a_callback_raises_comes_back(data, prior, softmax, tmp_path):
             run()
 
 
+def parameters_of(function):
+    """Of a compiled function, from the signature that heads its docstring: [(name, has a default)]."""
+    inside = re.search(r"\((.*)\) -> ", function.__doc__.splitlines()[0]).group(1)
+    parts = re.split(r", (?=\w+: )", inside) if inside else []
+    return [(part.split(":")[0], " = " in part) for part in parts]
+
+
+def stubbed_parameters(node):
+    names = [argument.arg for argument in node.args.args]
+    defaults = len(node.args.defaults)
+    return [(name, i >= len(names) - defaults) for i, name in enumerate(names)]
+
+
+def check_stub(function, node, name):
+    assert parameters_of(function) == stubbed_parameters(node), name
+
+
 def test_stubs_name_what_is_there():
     tree = ast.parse((pathlib.Path(bayesaim.__file__).parent / "_core.pyi").read_text())
     public = lambda names: {name for name in names if not name.startswith("_")}  # noqa: E731
     stubbed = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     assert public(dir(_core)) == set(stubbed)
     for name, node in stubbed.items():
-        if not isinstance(node, ast.ClassDef) or name == "Branch":
+        thing = getattr(_core, name)
+        if isinstance(node, ast.FunctionDef):
+            check_stub(thing, node, name)
             continue
-        members = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
-        members |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
-        assert public(members) == public(vars(getattr(_core, name))), name
+        methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+        attributes = {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
+        assert public({*methods, *attributes}) == public(vars(thing)), name
+        for method, item in methods.items():
+            if method == "__len__" or any(getattr(d, "id", "") == "property" for d in item.decorator_list):
+                continue
+            check_stub(getattr(thing, method), item, f"{name}.{method}")
+
+
+def test_all_names_what_is_there():
+    public = {name for name, thing in vars(bayesaim).items() if not name.startswith("_") and not inspect.ismodule(thing)}
+    assert set(bayesaim.__all__) == (public - {"TYPE_CHECKING"}) | {"deep", "testing"}
+    assert "plot" in dir(bayesaim)
 
 
 def test_everything_public_is_documented_with_an_example():
-    for name in bayesaim.__all__:
-        thing = getattr(bayesaim, name)
+    things = {name: getattr(bayesaim, name) for name in bayesaim.__all__}
+    things.update({f"deep.{name}": getattr(bayesaim.deep, name) for name in bayesaim.deep.__all__})
+    for name, thing in things.items():
         if inspect.isfunction(thing) or (inspect.isclass(thing) and not issubclass(thing, (bayesaim.Result, bayesaim.Experiment))):
             assert thing.__doc__, name
             if inspect.isfunction(thing):
