@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
-from ._results import AmpResult, Floats, TheoryCurve
+from ._results import AmpResult, DeepAmpResult, DeepTheoryCurve, Floats, TheoryCurve
 from ._spectral import Spectrum
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"  # told apart by everyone
@@ -24,7 +24,12 @@ def _axes(ax: Any) -> Any:
 
 
 def theory(
-    curve: TheoryCurve, *, generalization: bool = False, label: str = "Bayes-optimal", log: bool | None = None, ax: Any = None
+    curve: TheoryCurve | DeepTheoryCurve,
+    *,
+    generalization: bool = False,
+    label: str = "Bayes-optimal",
+    log: bool | None = None,
+    ax: Any = None,
 ) -> Any:
     """Error against alpha, and the generalisation error dashed; logarithmic axes where no error is 0, unless told.
 
@@ -46,13 +51,22 @@ def theory(
         ax.set(xscale="log", yscale="log")
     else:
         ax.set_ylim(bottom=0)
-    ax.set(xlabel="α = n/d²", ylabel="estimation error")
+    ax.set(xlabel="α = n/d²", ylabel="error" if generalization else "estimation error")
     ax.legend(frameon=False)
     return ax
 
 
+def _traces(errors: Floats) -> Floats:
+    """Of several layers the sum of their errors."""
+    return np.asarray(np.trace(errors, axis1=1, axis2=2)) if errors.ndim == 3 else errors
+
+
 def amp_trajectory(
-    result: AmpResult, state_evolution: ArrayLike | None = None, *, bayes_optimal: float | None = None, ax: Any = None
+    result: AmpResult | DeepAmpResult,
+    state_evolution: ArrayLike | None = None,
+    *,
+    bayes_optimal: float | None = None,
+    ax: Any = None,
 ) -> Any:
     """Error of AMP, measured and predicted, against iterations, beside the trajectory of state evolution.
 
@@ -62,11 +76,11 @@ def amp_trajectory(
     """
     ax = _axes(ax)
     steps = np.arange(1, result.iterations + 1)
-    if np.isfinite(result.true_errors).any():
-        ax.plot(steps, result.true_errors, "o", ms=4, color=VERMILION, label="AMP, measured")
-    ax.plot(steps, result.predicted_errors, "x", ms=5, color=GREEN, label="AMP, its own prediction")
+    if result.true_errors is not None and np.isfinite(result.true_errors).any():
+        ax.plot(steps, _traces(result.true_errors), "o", ms=4, color=VERMILION, label="AMP, measured")
+    ax.plot(steps, _traces(result.predicted_errors), "x", ms=5, color=GREEN, label="AMP, its own prediction")
     if state_evolution is not None:
-        errors = check.array("state evolution", state_evolution)
+        errors = _traces(check.array("state evolution", state_evolution))
         ax.plot(np.arange(len(errors)), errors, color=BLUE, label="state evolution")
     if bayes_optimal is not None:
         ax.axhline(bayes_optimal, color=GREY, ls="--", label="Bayes-optimal")

@@ -16,11 +16,11 @@ std::string type_name(const py::handle& value) {
     return value.is_none() ? "None" : py::str(py::type::of(value).attr("__name__")).cast<std::string>();
 }
 
-namespace {
-
-[[noreturn]] void throw_type(const char* name, const char* requirement, const py::handle& value) {
+void throw_type(const std::string& name, const char* requirement, const py::handle& value) {
     throw py::type_error(fmt::format("{} must be {}, got {}", name, requirement, type_name(value)));
 }
+
+namespace {
 
 std::string shape_text(const py::array& array) {
     return py::str(py::tuple(array.attr("shape"))).cast<std::string>();

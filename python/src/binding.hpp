@@ -43,6 +43,18 @@ std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handl
 /// L x L, symmetric, no negative eigenvalue; a number stands for so many times the identity.
 linalg::Overlap covariance(const char* name, const py::handle& value, int layers);
 
+[[noreturn]] void throw_type(const std::string& name, const char* requirement, const py::handle& value);
+
+/// What a method written in Python returned.
+template <class Value>
+Value returned(const char* method, const char* requirement, const py::object& given) {
+    try {
+        return given.cast<Value>();
+    } catch (const py::cast_error&) {
+        throw_type(std::string("what ") + method + " returns", requirement, given);
+    }
+}
+
 /// pybind11 answers arguments that do not fit with a page of signatures. Makes one line of it, for all
 /// functions of the module and methods of its classes.
 void answer_in_one_line(const py::module_& module);
@@ -80,6 +92,13 @@ py::array stacked(const std::vector<Matrix>& matrices) {
 }
 /// The same numbers in another shape, without a copy: `array` must be C-contiguous.
 py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape);
+
+/// f(), without the interpreter's lock.
+template <class Function>
+auto without_lock(Function f) {
+    const py::gil_scoped_release unlock;
+    return f();
+}
 
 /// f(x) for each entry, in the shape of the argument, without the interpreter's lock.
 template <class Function>

@@ -46,7 +46,7 @@ class PythonChannel final : public channels::SampledChannel {
     std::string name() const override {
         const py::gil_scoped_acquire lock;
         const py::function own = find("name");
-        if (own) return own().cast<std::string>();
+        if (own) return returned<std::string>("name", "a text", own());
         return type_name(py::cast(as_channel()));
     }
     Parameters parameters() const override {
@@ -58,18 +58,19 @@ class PythonChannel final : public channels::SampledChannel {
     bool logarithmic_outputs() const override {
         const py::gil_scoped_acquire lock;
         const py::function own = find("logarithmic_outputs");
-        return own && own().cast<bool>();
+        return own && returned<bool>("logarithmic_outputs", "True or False", own());
     }
     std::optional<int> exact_observations() const override {
         const py::gil_scoped_acquire lock;
         const py::function own = find("exact_observations");
-        return own ? own().cast<std::optional<int>>() : std::nullopt;
+        return own ? returned<std::optional<int>>("exact_observations", "a whole number or None", own())
+                   : std::nullopt;
     }
     /// A channel that brings its own score_power is taken to be exact, unless it says otherwise.
     bool sampled() const override {
         const py::gil_scoped_acquire lock;
         const py::function own = find("sampled");
-        return own ? own().cast<bool>() : !find("score_power");
+        return own ? returned<bool>("sampled", "True or False", own()) : !find("score_power");
     }
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override {
@@ -130,7 +131,8 @@ class PythonChannel final : public channels::SampledChannel {
         {
             const py::gil_scoped_acquire lock;
             if (const py::function own = find("information"))
-                return own(parameters.overlap(0, 0), parameters.error(0, 0)).cast<std::optional<double>>();
+                return returned<std::optional<double>>("information", "a number or None",
+                                                       own(parameters.overlap(0, 0), parameters.error(0, 0)));
         }
         return SampledChannel::information(parameters, integration);
     }
@@ -139,8 +141,9 @@ class PythonChannel final : public channels::SampledChannel {
         {
             const py::gil_scoped_acquire lock;
             if (const py::function own = find("generalization")) {
-                const auto [bayes_optimal, plug_in] =
-                    own(parameters.overlap(0, 0), parameters.error(0, 0)).cast<std::pair<double, double>>();
+                const auto [bayes_optimal, plug_in] = returned<std::pair<double, double>>(
+                    "generalization", "(Bayes-optimal, plug-in)",
+                    own(parameters.overlap(0, 0), parameters.error(0, 0)));
                 return {bayes_optimal, plug_in, 0};
             }
         }
@@ -262,7 +265,8 @@ parameters(). bayesaim.testing.check_channel tells whether they fit together.)")
         .def(
             "score_power",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                const auto power = channel.score_power(order_parameters(channel, overlap, error), {});
+                const OrderParameters at = order_parameters(channel, overlap, error);
+                const auto power = without_lock([&] { return channel.score_power(at, {}); });
                 const py::object value =
                     channel.layers() == 1 ? py::object(py::float_(power.value(0, 0))) : to_array(power.value);
                 return py::make_tuple(value, power.relative_error);
@@ -271,14 +275,16 @@ parameters(). bayesaim.testing.check_channel tells whether they fit together.)")
         .def(
             "information",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                return channel.information(order_parameters(channel, overlap, error), {});
+                const OrderParameters at = order_parameters(channel, overlap, error);
+                return without_lock([&] { return channel.information(at, {}); });
             },
             py::arg("overlap"), py::arg("error"),
             "I_out = E log Z, dI_out/dq = F; None where it is not known.")
         .def(
             "generalization",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                const auto result = channel.generalization(order_parameters(channel, overlap, error), {});
+                const OrderParameters at = order_parameters(channel, overlap, error);
+                const auto result = without_lock([&] { return channel.generalization(at, {}); });
                 return py::make_tuple(result.bayes_optimal, result.plug_in);
             },
             py::arg("overlap"), py::arg("error"),

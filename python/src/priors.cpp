@@ -33,7 +33,7 @@ class PythonPrior final : public Prior {
     std::string name() const override {
         const py::gil_scoped_acquire lock;
         const py::function own = py::get_override(as_prior(), "name");
-        if (own) return own().cast<std::string>();
+        if (own) return returned<std::string>("name", "a text", own());
         return type_name(py::cast(as_prior()));
     }
     Parameters parameters() const override {

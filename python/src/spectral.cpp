@@ -22,46 +22,57 @@ using spectral::Transform;
 /// A law written in Python. Transforms are called point by point: the atoms of AtomicLaw are faster.
 class PythonLaw final : public SpectralLaw {
   public:
-    double mean() const override { PYBIND11_OVERRIDE_PURE(double, SpectralLaw, mean, ); }
-    double variance() const override { PYBIND11_OVERRIDE_PURE(double, SpectralLaw, variance, ); }
+    double mean() const override {
+        const py::gil_scoped_acquire lock;
+        return number("mean of the law", require("mean")());
+    }
+    double variance() const override {
+        const py::gil_scoped_acquire lock;
+        return number("variance of the law", require("variance")());
+    }
     std::vector<spectral::Interval> centred_support() const override {
         const py::gil_scoped_acquire lock;
         std::vector<spectral::Interval> result;
-        for (const auto& [low, high] :
-             require("centred_support")().cast<std::vector<std::pair<double, double>>>()) {
+        for (const auto& [low, high] : returned<std::vector<std::pair<double, double>>>(
+                 "centred_support", "[(low, high), ..]", require("centred_support")())) {
             result.push_back({low, high});
         }
         return result;
     }
     double atomic_concentration() const override {
         const py::gil_scoped_acquire lock;
-        const py::function own = py::get_override(this, "atomic_concentration");
-        return own ? own().cast<double>() : 0;
+        const py::function own = find("atomic_concentration");
+        return own ? number("atomic concentration of the law", own()) : 0;
     }
     Transform stieltjes(Complex z) const override {
         const py::gil_scoped_acquire lock;
-        const auto [value, derivative] = require("stieltjes")(z).cast<std::pair<Complex, Complex>>();
-        return {value, derivative};
+        return transform("stieltjes", require("stieltjes")(z));
     }
     Transform moment_transform(Complex z) const override {
         {
             const py::gil_scoped_acquire lock;
-            if (const py::function own = py::get_override(this, "moment_transform")) {
-                const auto [value, derivative] = own(z).cast<std::pair<Complex, Complex>>();
-                return {value, derivative};
-            }
+            if (const py::function own = find("moment_transform"))
+                return transform("moment_transform", own(z));
         }
         const auto [g, slope] = stieltjes(z);
         return {z * g - 1.0, g + z * slope};
     }
     double log_potential(Complex z) const override {
         const py::gil_scoped_acquire lock;
-        return require("log_potential")(z).cast<double>();
+        return number("log potential of the law", require("log_potential")(z));
     }
 
   private:
+    static Transform transform(const char* method, const py::object& given) {
+        const auto [value, derivative] =
+            returned<std::pair<Complex, Complex>>(method, "(value, derivative)", given);
+        return {value, derivative};
+    }
+    py::function find(const char* method) const {
+        return py::get_override(static_cast<const SpectralLaw*>(this), method);
+    }
     py::function require(const char* method) const {
-        py::function own = py::get_override(static_cast<const SpectralLaw*>(this), method);
+        py::function own = find(method);
         if (!own) throw py::type_error(fmt::format("a law needs a method {}", method));
         return own;
     }

@@ -95,13 +95,33 @@ def test_priors_in_python(softmax):
         ("score", lambda _, outputs, *__: (outputs, 1, 2), "score must return g or (g, log_z)"),
         ("score_power", lambda *_: -1, "score power must be"),
         ("score_power", lambda *_: "x", "score power must be a number"),
+        ("generalization", lambda *_: 1.0, "what generalization returns must be (Bayes-optimal, plug-in), got float"),
+        ("information", lambda *_: "x", "what information returns must be a number or None, got str"),
     ],
 )
 def test_mistakes_in_methods_are_named(prior, method, returned, text):
     wrong = type("Wrong", (OneBit,), {method: returned})()
     with pytest.raises((ValueError, TypeError)) as error:
-        bayesaim.theory(prior, wrong, 1.0)
+        bayesaim.theory(prior, wrong, 1.0, generalization=True, free_entropy=True, integration_points=2)
     assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "method, returned, text",
+    [
+        ("mean", lambda _: None, "mean of the law must be a number, got None"),
+        ("stieltjes", lambda _, z: z, "what stieltjes returns must be (value, derivative), got complex"),
+        ("centred_support", lambda _: (-2, 2), "what centred_support returns must be [(low, high), ..], got tuple"),
+        ("log_potential", lambda _, z: "x", "log potential of the law must be a number, got str"),
+    ],
+)
+def test_mistakes_in_laws_are_named(method, returned, text):
+    wrong = type("Wrong", (Semicircle,), {method: returned})()
+    with pytest.raises(TypeError) as error:
+        bayesaim.prior_free_entropy(wrong, 1.0)
+    assert str(error.value) == text
+    with pytest.raises(TypeError, match="^a law needs a method centred_support$"):
+        bayesaim.mmse(type("Empty", (bayesaim.SpectralLaw,), {})(), 1.0)
 
 
 def test_what_methods_raise_comes_back(prior, softmax):

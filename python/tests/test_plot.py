@@ -31,6 +31,17 @@ def test_amp_trajectory(prior, softmax, data, tmp_path):
     ax.figure.savefig(tmp_path / "amp.png")
 
 
+def test_several_layers(prior):
+    channel = bayesaim.DeepAttention(2)
+    result = bayesaim.deep.amp(bayesaim.deep.generate(prior, channel, dim=20, alpha=0.5), prior, channel, max_iterations=4)
+    trajectory = bayesaim.deep.trajectory(prior, channel, 0.5, 4, integration_points=2)
+    ax = bayesaim.plot.amp_trajectory(result, trajectory)
+    assert list(ax.lines[0].get_ydata()) == [np.trace(error) for error in result.true_errors]
+    assert list(ax.lines[2].get_ydata()) == [np.trace(error) for error in trajectory]
+    ax = bayesaim.plot.theory(bayesaim.deep.theory(prior, channel, [0.1, 0.2], integration_points=2))
+    assert len(ax.lines[0].get_xdata()) == 2
+
+
 def test_spectrum_with_histogram(prior, tmp_path):
     noisy = prior.sample(100) + 0.002**0.5 * bayesaim.goe(100)
     spectrum = bayesaim.Spectrum(prior, 0.002)
