@@ -239,7 +239,9 @@ define
 That is enough for state evolution and AMP: the expectations are quasi-Monte Carlo over draw and score. Where you
 know better, define predict(omega, variance), score_power(overlap, error), information(overlap, error),
 generalization(overlap, error) -> (Bayes-optimal, plug-in), exact_observations(), logarithmic_outputs(), name(),
-parameters(). bayesaim.testing.check_channel tells whether they fit together.)")
+parameters(). bayesaim.testing.check_channel tells whether they fit together.
+
+>>> bayesaim.Softmax(2).score_power(overlap=0.9, error=0.35))")
         .def(py::init([](const py::object& tokens) {
                  return std::make_shared<PythonChannel>(whole_number("tokens", tokens));
              }),

@@ -122,7 +122,9 @@ Law mu of the eigenvalues of S for large d.
 
 Subclass it for a law of your own: mean, variance, centred_support -> [(low, high)], stieltjes(z) -> (G, G'),
 log_potential(z), and where they matter atomic_concentration and moment_transform. The transforms are those of
-the centred law, G(z) = int dmu(x) / (z - (x - mean)). AtomicLaw is simpler and faster.)")
+the centred law, G(z) = int dmu(x) / (z - (x - mean)). AtomicLaw is simpler and faster.
+
+>>> bayesaim.Wishart(0.5).law().stieltjes(3j))")
         .def(py::init<>())
         .def("mean", &SpectralLaw::mean, "kappa1 = tr S")
         .def("variance", &SpectralLaw::variance, "kappa2 - kappa1^2")

@@ -184,7 +184,7 @@ def test_everything_public_is_documented_with_an_example():
     things = {name: getattr(bayesaim, name) for name in bayesaim.__all__}
     things.update({f"deep.{name}": getattr(bayesaim.deep, name) for name in bayesaim.deep.__all__})
     for name, thing in things.items():
-        if inspect.isfunction(thing) or (inspect.isclass(thing) and not issubclass(thing, (bayesaim.Result, bayesaim.Experiment))):
-            assert thing.__doc__, name
-            if inspect.isfunction(thing):
-                assert ">>>" in thing.__doc__, name
+        if inspect.ismodule(thing) or (inspect.isclass(thing) and issubclass(thing, (bayesaim.Result, bayesaim.Experiment))):
+            continue
+        # names, counts and commits need no example
+        assert ">>>" in thing.__doc__ or name in ("channel_names", "prior_names", "estimator_names", "git_commit", "blas_threads"), name
