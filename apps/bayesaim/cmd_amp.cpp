@@ -10,6 +10,7 @@
 #include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/interrupt.hpp"
+#include "bayesaim/numerics/statistics.hpp"
 #include "bayesaim/options.hpp"
 #include "bayesaim/progress.hpp"
 #include "bayesaim/theory/thresholds.hpp"
@@ -84,23 +85,11 @@ Run run_once(const Arguments& arguments, const priors::Prior& prior, const chann
     return run;
 }
 
-/// Mean over the runs, and its standard error where there are several.
-struct Mean {
-    double value = 0;
-    std::optional<double> standard_error;
-
-    Mean(const std::vector<Run>& runs, double Run::*member) {
-        const double count = static_cast<double>(runs.size());
-        for (const Run& run : runs) value += run.*member / count;
-        double squares = 0;
-        for (const Run& run : runs) squares += (run.*member - value) * (run.*member - value);
-        if (runs.size() > 1) standard_error = std::sqrt(squares / (count - 1) / count);
-    }
-    Json standard_error_json() const { return standard_error ? Json(*standard_error) : Json(nullptr); }
-    Json z_score(double expected) const {
-        return standard_error.value_or(0) > 0 ? Json((value - expected) / *standard_error) : Json(nullptr);
-    }
-};
+numerics::Mean mean_over(const std::vector<Run>& runs, double Run::*member) {
+    std::vector<double> values;
+    for (const Run& run : runs) values.push_back(run.*member);
+    return numerics::mean_of(values).value();  // a diverged run returns its best, finite iterate
+}
 
 /// Mean over seeds beside theory; z counts standard errors. The first status that is not a success stands for
 /// all.
@@ -114,22 +103,23 @@ Json summarise(const Arguments& arguments, double alpha, const std::vector<Run>&
         seconds += run.seconds / std::max(1, run.iterations) / count;
         if (succeeded(status) && !succeeded(run.status)) status = run.status;
     }
-    const Mean error(runs, &Run::error);
+    const numerics::Mean error = mean_over(runs, &Run::error);
     const double theory_error = theory.error();
     Json point = {{"alpha", alpha},
                   {"dim", arguments.dim},
                   {"seeds", runs.size()},
                   {"mean_error", error.value},
-                  {"standard_error", error.standard_error_json()},
+                  {"standard_error", or_null(error.standard_error)},
                   {"theory_error", theory_error},
-                  {"z_score", error.z_score(theory_error)}};
+                  {"z_score", or_null(error.z_score(theory_error))}};
     if (arguments.test_samples > 0) {
-        const Mean measured(runs, &Run::generalization), plug_in(runs, &Run::plugin_generalization);
+        const numerics::Mean measured = mean_over(runs, &Run::generalization),
+                             plug_in = mean_over(runs, &Run::plugin_generalization);
         point["generalization_error"] = measured.value;
-        point["generalization_standard_error"] = measured.standard_error_json();
+        point["generalization_standard_error"] = or_null(measured.standard_error);
         point["theory_generalization_error"] = generalization.bayes_optimal;
         point["plugin_generalization_error"] = plug_in.value;
-        point["plugin_generalization_standard_error"] = plug_in.standard_error_json();
+        point["plugin_generalization_standard_error"] = or_null(plug_in.standard_error);
         point["theory_plugin_generalization_error"] = generalization.plug_in;
     }
     point["iterations"] = iterations;

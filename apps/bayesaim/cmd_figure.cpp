@@ -26,14 +26,12 @@ int list_figures(const Arguments& arguments) {
 }
 
 Json describe(const std::string& figure, const figures::Headline& headline) {
-    const double standard_error = headline.standard_error.value_or(0);
     return {{"figure", figure},
             {"quantity", headline.what},
-            {"measured", headline.measured},
-            {"standard_error", headline.standard_error ? Json(standard_error) : Json(nullptr)},
+            {"measured", headline.measured.value},
+            {"standard_error", or_null(headline.measured.standard_error)},
             {"theory", headline.theory},
-            {"z_score", standard_error > 0 ? Json((headline.measured - headline.theory) / standard_error)
-                                           : Json(nullptr)}};
+            {"z_score", or_null(headline.measured.z_score(headline.theory))}};
 }
 
 int run(const Arguments& arguments) {

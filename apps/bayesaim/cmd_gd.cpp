@@ -10,6 +10,7 @@
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/gd_runs.hpp"
 #include "bayesaim/interrupt.hpp"
+#include "bayesaim/numerics/statistics.hpp"
 #include "bayesaim/options.hpp"
 #include "bayesaim/progress.hpp"
 #include "bayesaim/theory/thresholds.hpp"
@@ -151,29 +152,13 @@ GdRun run_once(const Arguments& arguments, const priors::Prior& prior, const cha
 
 // ---- what is printed ----------------------------------------------------------------------------------
 
-/// Mean and standard error over seeds of numbers that are there; null where there are too few.
-struct Spread {
-    Json mean = nullptr, standard_error = nullptr;
-
-    explicit Spread(std::vector<double> values) {
-        std::erase_if(values, [](double value) { return !std::isfinite(value); });
-        const double count = static_cast<double>(values.size());
-        if (values.empty()) return;
-        double sum = 0, squares = 0;
-        for (const double value : values) sum += value / count;
-        for (const double value : values) squares += (value - sum) * (value - sum);
-        mean = sum;
-        if (values.size() > 1) standard_error = std::sqrt(squares / (count - 1) / count);
-    }
-};
-
 Json summarise(const Arguments& arguments, double alpha, std::span<const GdRun> runs, double theory_error) {
-    std::vector<double> errors, averaged, amp;
+    const numerics::Mean lost{std::nan("")};
+    std::vector<double> errors, averaged, amp;  // NaN where a run was lost
     double steps = 0, seconds = 0;
     Termination status = runs.front().status;
     for (const GdRun& run : runs) {
-        errors.push_back(Spread(run.errors).mean.is_null() ? std::nan("")
-                                                           : Spread(run.errors).mean.get<double>());
+        errors.push_back(numerics::mean_of(run.errors).value_or(lost).value);
         averaged.push_back(run.averaged.back());
         amp.push_back(run.amp_error.value_or(std::nan("")));
         for (const int count : run.steps) steps += count / static_cast<double>(run.steps.size());
@@ -181,27 +166,23 @@ Json summarise(const Arguments& arguments, double alpha, std::span<const GdRun> 
         if (succeeded(status) || run.status == Termination::diverged) status = run.status;
     }
     const double count = static_cast<double>(runs.size());
-    const Spread error(errors), average(averaged);
-    const bool has_z = error.standard_error.is_number() && error.standard_error.get<double>() > 0;
+    const numerics::Mean error = numerics::mean_of(errors).value_or(lost),
+                         average = numerics::mean_of(averaged).value_or(lost);
     return {{"alpha", alpha},
             {"dim", arguments.dim},
             {"seeds", runs.size()},
             {"starts", arguments.starts},
-            {"mean_error", error.mean},
-            {"standard_error", error.standard_error},
-            {"averaged_error", average.mean},
-            {"averaged_standard_error", average.standard_error},
+            {"mean_error", finite_or_null(error.value)},
+            {"standard_error", or_null(error.standard_error)},
+            {"averaged_error", finite_or_null(average.value)},
+            {"averaged_standard_error", or_null(average.standard_error)},
             {"theory_error", theory_error},
-            {"z_score",
-             has_z ? Json((error.mean.get<double>() - theory_error) / error.standard_error.get<double>())
-                   : Json(nullptr)},
-            {"amp_error", Spread(amp).mean},
+            {"z_score", or_null(error.z_score(theory_error))},
+            {"amp_error", finite_or_null(numerics::mean_of(amp).value_or(lost).value)},
             {"iterations", steps / count},
             {"seconds_per_step", seconds / count},
             {"status", to_string(status)}};
 }
-
-Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 void add_rows(double alpha, std::uint64_t seed, const GdRun& run, Report& history, Report& starts) {
     for (std::size_t m = 0; m < run.errors.size(); ++m) {
@@ -212,13 +193,13 @@ void add_rows(double alpha, std::uint64_t seed, const GdRun& run, Report& histor
                                       {"step", row.step},
                                       {"loss", row.loss},
                                       {"gradient_norm", row.gradient_norm},
-                                      {"true_error", number_or_null(*row.true_error)}});
+                                      {"true_error", finite_or_null(*row.true_error)}});
         }
         starts.points.push_back({{"alpha", alpha},
                                  {"seed", seed},
                                  {"start", m},
-                                 {"error", number_or_null(run.errors[m])},
-                                 {"averaged_error", number_or_null(run.averaged[m])},
+                                 {"error", finite_or_null(run.errors[m])},
+                                 {"averaged_error", finite_or_null(run.averaged[m])},
                                  {"steps", run.steps[m]},
                                  {"status", to_string(run.ends[m])}});
     }

@@ -28,10 +28,9 @@ struct Row {
     std::vector<Termination> status;
 };
 
-Row solve_row(double width, const channels::Channel& channel, const experiments::Grid& alphas,
-              const theory::StateEvolutionOptions& options) {
-    const auto prior = priors::make_prior("wishart", {width, ""});
-    const theory::SpectralCurve curve(prior->law());
+Row solve_row(double width, const priors::Prior& prior, const channels::Channel& channel,
+              const experiments::Grid& alphas, const theory::StateEvolutionOptions& options) {
+    const theory::SpectralCurve curve(prior.law());
     Row row{width, strong_recovery(curve, channel), {}, {}, {}};
     row.alpha = alphas.values(row.threshold);
     for (const double alpha : row.alpha) {
@@ -73,7 +72,9 @@ int run(const Arguments& arguments) {
         arguments.integration.options(arguments.run, channel->sampled() ? &pool : nullptr);
     std::vector<Row> rows(width_values.size());
     const auto solve = [&](std::size_t i) {
-        rows[i] = solve_row(width_values[i], *channel, alphas, options);
+        PriorArguments prior;
+        prior.width = width_values[i];
+        rows[i] = solve_row(prior.width, *make_prior(prior, arguments.channel), *channel, alphas, options);
     };
     if (channel->sampled()) {
         for (std::size_t i = 0; i < rows.size(); ++i) solve(i);
@@ -84,6 +85,7 @@ int run(const Arguments& arguments) {
     Report report{"phase"};
     report.configuration = {{"prior", "wishart"}};
     describe(*channel, report.configuration);
+    if (arguments.channel.channel == "multi-head") report.configuration["heads"] = arguments.channel.heads;
     arguments.integration.describe(*channel, arguments.run, report.configuration);
     report.configuration["alpha"] = arguments.alpha;
     report.configuration["widths"] = arguments.widths;

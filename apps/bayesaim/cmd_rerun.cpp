@@ -19,7 +19,12 @@ int run(const Arguments& arguments) {
     const experiments::Provenance before = experiments::read_provenance(arguments.file);
     const fs::path home = fs::canonical(arguments.file).parent_path();
     fs::path directory = arguments.output;
-    if (directory.empty()) directory = home.string() + "-rerun";
+    if (directory.empty()) {
+        // Other files than a run directory's provenance.json are a figure's, named after it.
+        const fs::path file = fs::canonical(arguments.file);
+        const bool of_directory = file.filename() == experiments::provenance_name;
+        directory = (of_directory ? home : home / file.stem()).string() + "-rerun";
+    }
     if (fs::weakly_canonical(directory) == home) {
         throw_invalid("--output", "another directory than that of the result",
                       fmt::format("'{}'", directory.string()));
@@ -31,6 +36,10 @@ int run(const Arguments& arguments) {
     }
     experiments::SweepOptions options = arguments.study.options();
     options.shard = before.shard;
+    if (experiments::plan_sweep(before.experiment, directory, options).missing == 0) {
+        throw_invalid("--output", "a directory in which something is left to do",
+                      fmt::format("'{}', where all of it is done", directory.string()));
+    }
     const experiments::SweepResult result =
         sweep_with_progress(arguments.study, before.experiment, directory, options);
 

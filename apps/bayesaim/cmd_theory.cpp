@@ -28,8 +28,6 @@ struct Arguments {
 };
 
 /// A number, or null where there is none: the status says why.
-Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json solve_point(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                  const theory::StateEvolutionOptions& options) {
     const theory::BayesOptimal solution = solve_bayes_optimal(prior, channel, alpha, options);
@@ -40,7 +38,7 @@ Json solve_point(const EstimationCurve& prior, const channels::Channel& channel,
             {"estimation_error", point.error()},
             {"standard_error", point.relative_error * point.error()},
             {"overlap", point.parameters.overlap(0, 0)},
-            {"conjugate_overlap", number_or_null(point.scalar_conjugate())},
+            {"conjugate_overlap", finite_or_null(point.scalar_conjugate())},
             {"generalization_error", generalization.bayes_optimal},
             {"generalization_standard_error", generalization.relative_error * generalization.bayes_optimal},
             {"plugin_generalization_error", generalization.plug_in},
@@ -117,7 +115,11 @@ int run(const Arguments& arguments) {
     }
     check_one_of("--limit", arguments.limit, {"none", "small-width"});
     const bool small_width = arguments.limit == "small-width", iterates = arguments.trajectory > 0;
-    if (small_width) check_one_of("--prior with --limit small-width", arguments.prior.prior, {"wishart"});
+    if (small_width) {
+        check_one_of("--prior with --limit small-width", arguments.prior.prior, {"wishart"});
+        if (arguments.channel.channel == "multi-head")
+            throw_invalid("--channel with --limit small-width", "of one head", arguments.channel.channel);
+    }
     if (iterates && !arguments.plot.empty())
         throw_invalid("--plot", "left out with --trajectory", arguments.plot);
     arguments.output.check_writable(arguments.plot);

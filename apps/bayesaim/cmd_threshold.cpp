@@ -18,8 +18,6 @@ struct Arguments {
     std::string search = "0.01:10:2";
 };
 
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 int run(const Arguments& arguments) {
     if (is_deep(arguments.channel))
         return run_deep_threshold({arguments.channel, arguments.prior, arguments.run, arguments.output, ""});

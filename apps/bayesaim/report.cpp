@@ -59,6 +59,10 @@ std::vector<Json> as_rows(const std::vector<Json>& points, bool with_matrices) {
 
 }  // namespace
 
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
 std::string format_table(const Report& report) {
     std::string text;
     std::size_t key_width = 0;

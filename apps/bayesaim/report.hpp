@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct Report {
     Json summary = Json::object();  ///< keys of the object itself, beside the points
     std::vector<Json> points{};     ///< objects with the same keys
 };
+
+/// What is not there is null.
+Json or_null(const std::optional<double>& value);
+/// What is not finite is null.
+Json finite_or_null(double value);
 
 /// As an aligned table, CSV (points only) or JSON. A value that is not a finite number never appears: it is
 /// null in JSON, empty in CSV and a dash in a table.

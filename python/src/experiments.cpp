@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bayesaim/core/checks.hpp"
 #include "bayesaim/experiments/sweep.hpp"
 
 #include "binding.hpp"
@@ -83,6 +84,10 @@ py::dict rerun(const std::string& provenance, const std::string& directory, expe
                const py::object& progress) {
     const experiments::Provenance before = experiments::read_provenance(provenance);
     options.shard = before.shard;
+    if (experiments::plan_sweep(before.experiment, directory, options).missing == 0) {
+        throw_invalid("directory", "one in which something is left to do",
+                      fmt::format("'{}', where all of it is done", directory));
+    }
     return run_sweep(before.experiment, directory, options, progress, before.points);
 }
 

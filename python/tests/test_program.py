@@ -126,7 +126,9 @@ def test_shards_merged_and_done_again(program, tmp_path):
     assert (again.computed, again.compared, again.same_bits) == (3, 3, 3)
     changed = (tmp_path / "theirs" / "provenance.json").read_text().replace('"iterations":', '"iterations":1')
     (tmp_path / "theirs" / "provenance.json").write_text(changed)
-    assert bayesaim.rerun(tmp_path / "theirs" / "provenance.json", tmp_path / "again").same_bits == 0
+    assert bayesaim.rerun(tmp_path / "theirs" / "provenance.json", tmp_path / "third").same_bits == 0
+    with pytest.raises(ValueError, match="directory must be one in which something is left to do, got .*third"):
+        bayesaim.rerun(tmp_path / "theirs" / "provenance.json", tmp_path / "third")
     with pytest.raises(ValueError, match="directory must be another one"):
         bayesaim.rerun(tmp_path / "mine" / "provenance.json", tmp_path / "shard-1" / ".." / "mine")
     with pytest.raises(TypeError, match="directories must be a list of directories, got str"):

@@ -39,6 +39,24 @@ TEST_F(PredictCommand, MeasuresWhatTheEstimatePromises) {
     EXPECT_LT(predict(training).json()["points"][0]["generalization_error"].get<double>(), 0.5 * expected);
 }
 
+/// Noise of the outputs of a test set is in what was measured and in what was to be expected.
+TEST(PredictCommandWithNoise, ExpectsTheNoiseOfTheOutputs) {
+    const cli::Workplace place;
+    const std::string make =
+        "generate --dim 60 --alpha 0.3 --width 0.5 --channel linear --label-noise 0.5 --output ";
+    ASSERT_EQ(bayesaim(make + place.file("training.h5")).exit_code, 0);
+    ASSERT_EQ(bayesaim(make + place.file("test.h5") + " --test").exit_code, 0);
+    ASSERT_EQ(
+        bayesaim("fit " + place.file("training.h5") + " --output " + place.file("estimate.h5")).exit_code, 0);
+    const auto run = bayesaim("predict " + place.file("estimate.h5") + " " + place.file("test.h5") +
+                              " --format json --output " + place.file("predictions.h5"));
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto point = run.json()["points"][0];
+    const double expected = point["expected_generalization_error"];
+    EXPECT_GT(expected, 4 * 0.5);  // T^2 noisy entries
+    EXPECT_NEAR(point["generalization_error"], expected, 0.1 * expected);
+}
+
 TEST_F(PredictCommand, WritesTheProbabilitiesOfEachRow) {
     ASSERT_EQ(predict(test).exit_code, 0);
     const auto mean = cli::read_array(predictions, "predictions"),

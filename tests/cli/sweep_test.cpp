@@ -133,6 +133,22 @@ TEST(SweepCommand, ResultsAreThoseOfTheOtherCommandsAndNotOfTheThreads) {
     EXPECT_NE(read(one + "/summary.csv").find(means), std::string::npos) << means;
 }
 
+TEST(SweepCommand, GradientDescentIsThatOfTheCommand) {
+    const Workplace place;
+    const std::string file = place.write("gd.toml",
+                                         "estimator = 'gd'\nalpha = 0.2\nwidth = 0.5\ndim = 20\nsteps = 50\n"
+                                         "starts = 3\nprecision = 'float'\n");
+    ASSERT_EQ(bayesaim(sweep(file, place.file("out"))).exit_code, 0);
+    const auto point = bayesaim(
+                           "gd --alpha 0.2 --width 0.5 --dim 20 --steps 50 --starts 3 --precision float "
+                           "--no-amp --format json")
+                           .json()["points"][0];
+    const auto stored =
+        nlohmann::json::parse(read(place.file("out") + "/provenance.json"))["points"][0]["values"];
+    EXPECT_EQ(stored["error"], point["mean_error"]);
+    EXPECT_EQ(stored["averaged_error"], point["averaged_error"]);
+}
+
 TEST(SweepCommand, ShardsMergeToTheUnshardedRun) {
     const Workplace place;
     const std::string file = place.write("study.toml", study), whole = place.file("whole"),
@@ -257,13 +273,15 @@ TEST(RerunCommand, SaysWhetherTheBitsAreTheSame) {
     EXPECT_EQ(same.exit_code, 0) << same.err;
     EXPECT_EQ(same.json()["same_bits"], 38);
     EXPECT_EQ(read(directory + "-rerun/results.csv"), read(directory + "/results.csv"));
+    // A second time nothing would be computed, and nothing said about the bits.
+    cli::expect_bad_usage({("rerun " + result).c_str(), "where all of it is done"});
     auto changed = nlohmann::json::parse(read(result));
     auto& error = changed["points"][9]["values"]["error"];
     error = std::nextafter(error.get<double>(), 1.0);
     place.write("changed.json", changed.dump());
-    const auto different =
-        bayesaim("rerun " + place.file("changed.json") + " --format json --output " + directory + "-rerun");
+    const auto different = bayesaim("rerun " + place.file("changed.json") + " --format json");
     EXPECT_EQ(different.exit_code, 2);
+    EXPECT_EQ(different.json()["directory"], place.file("changed-rerun"));  // named after the file
     EXPECT_EQ(different.json()["different"], 1);
     cli::expect_bad_usage({("rerun " + result + " --output " + directory + "/").c_str(),
                            "--output must be another directory than that of the result"});

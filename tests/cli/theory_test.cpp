@@ -99,6 +99,14 @@ TEST(ThresholdCommand, HasTheKnownThresholds) {
     EXPECT_NEAR(printed["weak_recovery_scaled"].get<double>(), 0.5632675, 1e-7);
 }
 
+TEST(PhaseCommand, HasTheHeadsOfTheory) {
+    const std::string heads = " --channel multi-head --heads 3 --alpha 0.1 --format json";
+    const auto phase = bayesaim("phase --widths 0.5" + heads).json(),
+               theory = bayesaim("theory --width 0.5" + heads).json();
+    EXPECT_EQ(phase["points"][0]["estimation_error"], theory["points"][0]["estimation_error"]);
+    EXPECT_EQ(phase["configuration"]["heads"], 3);
+}
+
 TEST(PhaseCommand, IsTheTheoryOverAGridAndDrawsIt) {
     const cli::Workplace place;
     const auto run =
@@ -167,5 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
                      "multi-head, got 'relu'"},
         cli::BadCall{"theory --alpha 0.5x --channel hardmax", "no strong-recovery threshold"},
         cli::BadCall{"theory --alpha 0.1 --limit zero", "--limit must be one of none, small-width"},
+        cli::BadCall{"theory --alpha 0.1 --limit small-width --channel multi-head",
+                     "--channel with --limit small-width must be of one head, got 'multi-head'"},
         cli::BadCall{"phase --alpha 0.1 --widths 0", "--widths must be made of positive finite numbers"},
         cli::BadCall{"threshold --width 0", "width must be positive and finite, got 0"}));

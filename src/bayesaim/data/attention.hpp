@@ -5,20 +5,29 @@
 
 namespace bayesaim::data {
 
-/// The forward map of one attention layer and its transpose, block by block.
-///   htilde_ab = tau_ab (x_a' S x_b - delta_ab Tr S) / sqrt(d)     over the pairs a <= b
-/// One product of the block with S; `projected` receives S X.
-void attention_indices(const TokenSource::Block& block, Eigen::Index tokens,
-                       const linalg::ConstMatrixRef& weights, linalg::Matrix& projected,
-                       channels::RowsRef index);
+/// The forward map of one attention layer,
+///   htilde_ab = tau_ab (x_a' S x_b - delta_ab Tr S) / sqrt(d)     over the pairs a <= b,
+/// for the samples of a block. With S = L + L' for a triangle L, x_a' S x_b = x_a' (L x_b) + x_b' (L x_a):
+/// half a product of the tokens with a d x d matrix.
+class AttentionMap {
+  public:
+    explicit AttentionMap(const linalg::ConstMatrixRef& weights);
 
-/// Y = X G of each sample, G_aa = g_aa, G_ab = g_ab / sqrt(2): then sum_ab g_ab Z_ab = (X Y' - Tr(G) I) /
-/// sqrt(d).
-void mix_tokens(const TokenSource::Block& block, Eigen::Index tokens, const channels::ConstRowsRef& g,
-                linalg::Matrix& mixed);
+    /// `projected` is memory to work in.
+    void indices(const TokenSource::Block& block, Eigen::Index tokens, linalg::Matrix& projected,
+                 channels::RowsRef index) const;
 
-/// lower += X Y' on blocks of the lower triangle, for X Y' symmetric: little more than half a product.
-void accumulate_symmetric(const TokenSource::Block& x, const linalg::Matrix& y, linalg::Matrix& lower);
+  private:
+    linalg::Matrix half_;  // the lower triangle of S, half of the diagonal
+    double trace_;
+};
+
+/// Its transpose: lower += sum_i X_i G_i X_i' over the samples of a block, on the lower triangle, with
+/// G_aa = g_aa, G_ab = g_ab / sqrt(2); then sum_ab g_ab Z_ab = (sum_i X_i G_i X_i' - sum_i Tr(G_i) I) /
+/// sqrt(d). G = sum_k lambda_k u_k u_k' makes it the difference of two A A', half a product in all. `mixed`
+/// is memory to work in.
+void accumulate_transpose(const TokenSource::Block& block, Eigen::Index tokens,
+                          const channels::ConstRowsRef& g, linalg::Matrix& mixed, linalg::Matrix& lower);
 
 /// htilde of all samples.
 channels::Rows all_attention_indices(const TokenSource& source, const linalg::ConstMatrixRef& weights,

@@ -45,6 +45,7 @@ Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel,
     const double kept = first ? 0 : damping;
     messages.variance = kept * messages.variance + (1 - kept) * new_variance;
     const linalg::Overlap variance = linalg::scalar_overlap(messages.variance);
+    const data::AttentionMap map(estimate);
 
     const auto samples = static_cast<std::size_t>(source.samples());
     const std::size_t block_size = data::samples_per_block(source), blocks = block_count(samples, block_size);
@@ -64,7 +65,7 @@ Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel,
             auto omega = messages.omega.middleRows(begin, size);
             auto g = messages.g.middleRows(begin, size);
             index.resize(size, pairs);
-            data::attention_indices(block, tokens, estimate, work, index);
+            map.indices(block, tokens, work, index);
             if (first) {
                 omega = index;
             } else {
@@ -75,8 +76,7 @@ Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel,
             for (int a = 0; a < tokens; ++a) {
                 trace[share] += g.col(channels::pair_index(a, a, static_cast<int>(tokens))).sum();
             }
-            data::mix_tokens(block, tokens, g, work);
-            data::accumulate_symmetric(block, work, pulled[share]);
+            data::accumulate_transpose(block, tokens, g, work, pulled[share]);
         }
     });
     Pass result{std::move(pulled[0]), power[0]};

@@ -65,8 +65,7 @@ std::vector<Matrix> pull_back(const data::TokenSource& source, const Rows& g, Ei
             const auto block = source.block(range, scratch);
             for (std::size_t l = 0; l < layers; ++l) {
                 const Rows layer = g.block(begin, static_cast<Eigen::Index>(l) * pairs, size, pairs);
-                data::mix_tokens(block, tokens, layer, mixed);
-                data::accumulate_symmetric(block, mixed, partial[share][l]);
+                data::accumulate_transpose(block, tokens, layer, mixed, partial[share][l]);
             }
         }
     });

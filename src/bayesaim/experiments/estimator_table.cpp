@@ -18,6 +18,7 @@
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
 #include "bayesaim/experiments/deep_estimators.hpp"
 #include "bayesaim/experiments/task_json.hpp"
+#include "bayesaim/numerics/statistics.hpp"
 #include "bayesaim/theory/free_entropy.hpp"
 
 namespace bayesaim::experiments {
@@ -68,23 +69,26 @@ Outcome run_small_width(const Task& task, const TaskContext& context) {
     return solve_theory(theory::SmallWidthCurve(), task, context);
 }
 
-data::Synthetic make_problem(const Task& task, const priors::Prior& prior, const channels::Channel& channel,
-                             ThreadPool& pool) {
+data::Precision precision_of(const Task& task) {
+    return task.precision == "double" ? data::Precision::double_precision : data::Precision::float_precision;
+}
+
+data::Synthetic make_problem(const Task& task, data::Precision token_precision, const priors::Prior& prior,
+                             const channels::Channel& channel, ThreadPool& pool) {
     data::SyntheticOptions synthetic;
     synthetic.dim = task.dim;
     synthetic.alpha = task.alpha;
     synthetic.seed = task.seed;
     synthetic.storage =
         task.token_storage == "memory" ? data::TokenStorage::memory : data::TokenStorage::regenerate;
-    synthetic.precision =
-        task.precision == "double" ? data::Precision::double_precision : data::Precision::float_precision;
+    synthetic.precision = token_precision;
     return data::make_synthetic(prior, channel, synthetic, pool);
 }
 
 Outcome run_amp(const Task& task, const TaskContext& context) {
     const auto prior = make_prior(task);
     const auto channel = make_channel(task);
-    const data::Synthetic problem = make_problem(task, *prior, *channel, context.pool);
+    const data::Synthetic problem = make_problem(task, precision_of(task), *prior, *channel, context.pool);
 
     estimators::AmpOptions options;
     options.damping = task.damping;
@@ -119,19 +123,23 @@ Eigen::Index student_columns(const Task& task) {
     return std::max<Eigen::Index>(1, static_cast<Eigen::Index>(std::llround(width * task.dim)));
 }
 
-Outcome run_gd(const Task& task, const TaskContext& context) {
+void check_gd(const Task& task) {
     check_one_of("prior of gradient descent", task.prior, {"wishart"});
+    check_one_of("channel of gradient descent", task.channel, {"softmax", "linear"});
+}
+
+Outcome run_gd(const Task& task, const TaskContext& context) {
     const auto prior = make_prior(task);
     const auto channel = make_channel(task);
-    const data::Synthetic problem = make_problem(task, *prior, *channel, context.pool);
+    const data::Synthetic problem =
+        make_problem(task, data::Precision::double_precision, *prior, *channel, context.pool);
 
     estimators::AveragedGradientDescentOptions options;
     options.starts = task.starts;
     options.descent.width = student_columns(task);
     options.descent.max_steps = task.steps;
     options.descent.learning_rate = task.learning_rate;
-    options.descent.precision =
-        task.precision == "double" ? data::Precision::double_precision : data::Precision::float_precision;
+    options.descent.precision = precision_of(task);
     options.descent.seed = task.seed;
     options.descent.record_stride = task.steps;
     options.progress = [&](const std::vector<estimators::Descent>& descents) {
@@ -148,12 +156,11 @@ Outcome run_gd(const Task& task, const TaskContext& context) {
     const auto errors = estimators::measure_starts(result.descents, [&](const linalg::Matrix& estimate) {
         return data::estimation_error(estimate, problem.weights);
     });
-    double mean = 0;
-    for (const double error : errors.each) mean += error / static_cast<double>(errors.each.size());
+    const auto mean = numerics::mean_of(errors.each);  // of the starts that were not lost
     // All steps done is what was asked for; only a lost run is not.
     const bool lost = result.status == Termination::diverged;
     return make_outcome(lost ? Termination::diverged : Termination::converged,
-                        {{"error", mean},
+                        {{"error", mean ? mean->value : std::nan("")},
                          {"averaged_error", errors.averaged.back()},
                          {"theory_error", context.theory.at(task, context.pool)},
                          {"iterations", static_cast<double>(result.descents.front().step)}});
@@ -203,7 +210,9 @@ const std::vector<EstimatorEntry>& estimator_table() {
              {},
              theory_values,
              run_small_width,
-             theory_operations},
+             theory_operations,
+             {},
+             false},
             {"amp",
              "approximate message passing on synthetic data",
              {"dim", "damping", "adaptive_damping", "max_iterations", "tolerance", "initial", "precision",
@@ -217,7 +226,8 @@ const std::vector<EstimatorEntry>& estimator_table() {
               "seed"},
              {"error", "averaged_error", "theory_error", "iterations"},
              run_gd,
-             gd_operations},
+             gd_operations,
+             check_gd},
         };
         for (EstimatorEntry& row : deep_estimators()) rows.push_back(std::move(row));
         return rows;

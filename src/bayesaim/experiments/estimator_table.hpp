@@ -55,6 +55,9 @@ struct EstimatorEntry {
     std::vector<std::string> values;    ///< what its outcomes have
     std::function<Outcome(const Task&, const TaskContext&)> run;
     std::function<double(const Task&)> operations;  ///< a rough count, for time estimates
+    /// Throws InvalidArgument for settings that do not fit together; before the work, where they are written.
+    std::function<void(const Task&)> check{};
+    bool has_prior = true;  ///< small width is a limit in which priors are alike
 };
 
 /// Every estimator that a study can name; a new one is a row here.

@@ -257,6 +257,7 @@ class Expansion {
         try {
             make_prior(task);
             make_channel(task);
+            if (const auto& check = find_estimator(task.estimator).check) check(task);
         } catch (const InvalidArgument& error) {
             const std::string message = error.what();
             for (const char* name : {"tokens", "beta", "width", "spectrum", "channel", "prior"}) {

@@ -11,6 +11,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
 #include "bayesaim/experiments/task_json.hpp"
+#include "bayesaim/numerics/statistics.hpp"
 
 namespace bayesaim::experiments {
 namespace {
@@ -92,9 +93,8 @@ std::vector<Group> group_seeds(const std::vector<Point>& points) {
 }
 
 std::string summary_line(const Group& group) {
-    std::vector<double> errors;
-    double iterations = 0;
-    std::optional<double> standard_error, theory_error, z_score, mean;
+    std::vector<double> errors, iterations;
+    std::optional<double> standard_error, theory_error, z_score;
     std::string status = group.outcomes.front()->status;
     bool good = true;
     for (const Outcome* outcome : group.outcomes) {
@@ -102,25 +102,19 @@ std::string summary_line(const Group& group) {
         good &= outcome->good();
         if (outcome->failed()) continue;
         if (const auto error = outcome->value("error")) errors.push_back(*error);
-        iterations += outcome->value("iterations").value_or(0);
+        if (const auto count = outcome->value("iterations")) iterations.push_back(*count);
         theory_error = outcome->value("theory_error");
         standard_error = outcome->value("standard_error");
     }
-    const double count = static_cast<double>(errors.size());
-    if (!errors.empty()) {
-        mean = 0;
-        for (const double error : errors) *mean += error / count;
-        iterations /= count;
-    }
-    if (errors.size() > 1) {
-        double squares = 0;
-        for (const double error : errors) squares += (error - *mean) * (error - *mean);
-        standard_error = std::sqrt(squares / (count - 1) / count);
-        if (theory_error && *standard_error > 0) z_score = (*mean - *theory_error) / *standard_error;
-    }
+    const auto value = [](const std::optional<numerics::Mean>& mean) {
+        return mean ? std::optional(mean->value) : std::nullopt;
+    };
+    const auto error = numerics::mean_of(errors);
+    if (error && error->standard_error) standard_error = error->standard_error;
+    if (error && theory_error) z_score = error->z_score(*theory_error);
     return fmt::format("{},{},{},{},{},{},{},{}\n", errors.size(), group.outcomes.size() - errors.size(),
-                       cell(mean), cell(standard_error), cell(theory_error), cell(z_score),
-                       errors.empty() ? "" : fmt::format("{}", iterations), status);
+                       cell(value(error)), cell(standard_error), cell(theory_error), cell(z_score),
+                       cell(value(numerics::mean_of(iterations))), status);
 }
 
 }  // namespace

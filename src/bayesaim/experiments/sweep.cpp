@@ -186,10 +186,29 @@ SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, co
     return plan;
 }
 
+namespace {
+
+/// Adds what a run directory has; what is known and good stays. Throws if the two disagree.
+void reconcile(std::vector<Point>& points, const std::vector<Point>& found, const fs::path& directory) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        auto& known = points[i].outcome;
+        const auto& outcome = found[i].outcome;
+        if (!outcome) continue;
+        if (known && !known->failed() && !outcome->failed() && !known->same_results(*outcome)) {
+            throw_invalid("run directories", "in agreement",
+                          fmt::format("'{}' with another result than those before for {}", directory.string(),
+                                      canonical(points[i].task)));
+        }
+        if (!known || known->failed()) known = outcome;
+    }
+}
+
+}  // namespace
+
 std::vector<Point> merge_sweeps(const std::vector<fs::path>& directories, const fs::path& output) {
     if (directories.empty()) throw_invalid("run directories", "at least one", "none");
     const Experiment experiment = read_provenance(directories.front() / provenance_name).experiment;
-    std::vector<Point> points(experiment.tasks.size());
+    std::vector<Point> points = points_of(experiment, {});
     for (const fs::path& directory : directories) {
         const Experiment other = read_provenance(directory / provenance_name).experiment;
         const auto same = [](const Task& a, const Task& b) { return canonical(a) == canonical(b); };
@@ -199,30 +218,17 @@ std::vector<Point> merge_sweeps(const std::vector<fs::path>& directories, const 
                 "run directories", "of one study",
                 fmt::format("'{}' and '{}', which differ", directories.front().string(), directory.string()));
         }
-        const std::vector<Point> found = points_of(experiment, read_records(directory / store_name));
-        for (std::size_t i = 0; i < points.size(); ++i) {
-            points[i].task = found[i].task;
-            auto& known = points[i].outcome;
-            const auto& outcome = found[i].outcome;
-            if (!outcome) continue;
-            if (known && !known->failed() && !outcome->failed() && !known->same_results(*outcome)) {
-                throw_invalid("run directories", "in agreement",
-                              fmt::format("'{}' with another result than those before for {}",
-                                          directory.string(), canonical(points[i].task)));
-            }
-            if (!known || known->failed()) known = outcome;
-        }
+        reconcile(points, points_of(experiment, read_records(directory / store_name)), directory);
     }
     make_directory(output);
     RunStore store(output / store_name);
     remove_partial_files(output);
     const std::vector<Point> there = points_of(experiment, store.records());
+    reconcile(points, there, output);
     for (std::size_t i = 0; i < points.size(); ++i) {
         const auto& [task, outcome] = points[i];
         if (outcome && !(there[i].outcome && there[i].outcome->same_results(*outcome))) {
             store.append(key(task), payload(task, *outcome));
-        } else if (!outcome) {
-            points[i].outcome = there[i].outcome;
         }
     }
     write_results(output, experiment, {}, points);

@@ -47,8 +47,9 @@ struct SweepPlan {
 SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& directory,
                      const SweepOptions& options = {});
 
-/// Gathers run directories of one study (its shards) in `output`, as if one sweep had done it all. Throws
-/// InvalidArgument if the studies differ, or if they disagree about a result.
+/// Gathers run directories of one study (its shards) in `output`, as if one sweep had done it all; results
+/// that `output` has count like theirs. Throws InvalidArgument if the studies differ, or if they disagree
+/// about a result.
 std::vector<Point> merge_sweeps(const std::vector<std::filesystem::path>& directories,
                                 const std::filesystem::path& output);
 

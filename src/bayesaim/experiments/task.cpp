@@ -2,6 +2,7 @@
 #include "bayesaim/experiments/task.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -98,7 +99,12 @@ void set(Task& task, const Setting& setting, const Value& value) {
         [&](auto member) {
             using Type = std::remove_reference_t<decltype(task.*member)>;
             if constexpr (std::is_same_v<Type, int>) {
-                task.*member = static_cast<int>(std::get<std::uint64_t>(value));
+                const std::uint64_t number = std::get<std::uint64_t>(value);
+                constexpr int largest = std::numeric_limits<int>::max();
+                if (number > largest)
+                    throw_invalid(setting.name, fmt::format("at most {}", largest),
+                                  static_cast<double>(number));
+                task.*member = static_cast<int>(number);
             } else {
                 task.*member = std::get<Type>(value);
             }
@@ -108,8 +114,10 @@ void set(Task& task, const Setting& setting, const Value& value) {
 
 bool applies(const Task& task, const Setting& setting) {
     if (!setting.prior.empty() && setting.prior != task.prior) return false;
+    const EstimatorEntry& estimator = find_estimator(task.estimator);
+    if (!estimator.has_prior && (setting.name == "prior" || !setting.prior.empty())) return false;
     if (setting.common) return true;
-    const auto& own = find_estimator(task.estimator).settings;
+    const auto& own = estimator.settings;
     return std::find(own.begin(), own.end(), setting.name) != own.end();
 }
 
@@ -143,6 +151,9 @@ channels::DeepAttention make_deep_channel(const Task& task) {
 }
 
 std::optional<double> strong_recovery(const Task& task) {
+    if (!find_estimator(task.estimator).has_prior) {
+        return theory::strong_recovery(theory::SmallWidthCurve(), *make_channel(task));
+    }
     const auto prior = make_prior(task);
     if (task.estimator.starts_with("deep-")) {
         const std::vector laws(static_cast<std::size_t>(task.layers), &prior->law());
@@ -169,7 +180,9 @@ Task task_from_json(const Json& object) {
             [name = std::string_view(name)](const Setting& setting) { return setting.name == name; });
         if (found == table.end()) throw_invalid("setting", "a known one", fmt::format("'{}'", name));
         Value value = get(task, *found);
+        const bool whole = std::holds_alternative<std::uint64_t>(value);
         try {
+            if (whole && !json.is_number_unsigned()) throw_invalid(name, "a whole number", json.dump());
             std::visit([&json = json](auto& slot) { json.get_to(slot); }, value);
         } catch (const Json::exception&) {
             throw_invalid(name, "of its type", json.dump());

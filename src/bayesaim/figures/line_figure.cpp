@@ -44,7 +44,7 @@ std::vector<std::vector<double>> columns_of(const Series& series, const LineFigu
     for (std::size_t i = 0; i < low.size(); ++i) {
         low[i] = series.y[i] - series.error[i];
         high[i] = series.y[i] + series.error[i];
-        if (figure.log_y && !(low[i] > 0)) low[i] = std::min(series.y[i], figure.y_lowest.value_or(1e-300));
+        if (figure.log_y && !(low[i] > 0)) low[i] = std::min(series.y[i], 1e-300);
     }
     columns.push_back(std::move(low));
     columns.push_back(std::move(high));
@@ -62,13 +62,6 @@ std::string label_of(const Series& series) {
     return fmt::format("set label \"{}\" at first {:.10g},first {:.10g} {} tc rgb \"{}\" front\n",
                        series.label, series.x[nearest], series.y[nearest],
                        series.label_below ? "right offset -0.8,-0.3" : "left offset 0.6,0.5", series.colour);
-}
-
-std::string range(const std::optional<double>& low, const std::optional<double>& high) {
-    const auto end = [](const std::optional<double>& value) {
-        return value ? fmt::format("{:.10g}", *value) : std::string("*");
-    };
-    return fmt::format("[{}:{}]", end(low), end(high));
 }
 
 }  // namespace
@@ -92,10 +85,8 @@ std::string script_of(const LineFigure& figure) {
         figure.title, figure.x_label, figure.y_label, figure.key);
     if (figure.log_x) script += "set logscale x\nset format x \"%g\"\n";
     if (figure.log_y) script += "set logscale y\nset format y \"10^{%T}\"\n";
-    if (figure.x_lowest || figure.x_highest)
-        script += fmt::format("set xrange {}\n", range(figure.x_lowest, figure.x_highest));
-    const auto lowest = figure.y_lowest ? figure.y_lowest : figure.log_y ? std::nullopt : std::optional(0.0);
-    script += fmt::format("set yrange {}\n", range(lowest, {}));
+    if (figure.x_lowest) script += fmt::format("set xrange [{:.10g}:*]\n", *figure.x_lowest);
+    if (!figure.log_y) script += "set yrange [0:*]\n";
     for (const Marker& marker : figure.markers) {
         script += fmt::format(
             "set arrow from first {0},graph 0 to first {0},graph 1 nohead lw 1.5 dt 3 lc rgb \"{1}\"\n",

@@ -34,10 +34,9 @@ struct LineFigure {
     bool log_x = false, log_y = false;
     std::vector<Series> series{};
     std::vector<Marker> markers{};
-    std::string caption{};             ///< below, small: sizes and seeds
-    std::string key = "top right";     ///< place of the key
-    std::optional<double> y_lowest{};  ///< of the axis; logarithmic axes need one where errors reach 0
-    std::optional<double> x_lowest{}, x_highest{};
+    std::string caption{};          ///< below, small: sizes and seeds
+    std::string key = "top right";  ///< place of the key
+    std::optional<double> x_lowest{};
 };
 
 /// The gnuplot script of a figure, all but terminal and output.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -76,45 +77,31 @@ std::map<double, std::vector<double>> values_by_alpha(const Points& points, cons
     return values;
 }
 
-struct Mean {
-    double value = 0;
-    std::optional<double> standard_error{};
-};
-
-Mean mean_of(const std::vector<double>& values) {
-    const double count = static_cast<double>(values.size());
-    Mean mean;
-    for (const double value : values) mean.value += value / count;
-    if (values.size() < 2) return mean;
-    double squares = 0;
-    for (const double value : values) squares += (value - mean.value) * (value - mean.value);
-    mean.standard_error = std::sqrt(squares / (count - 1) / count);
-    return mean;
-}
-
 }  // namespace
 
 Curve collect(const Points& points, const std::string& estimator, const Choice& choice,
               std::string_view value, double x_factor) {
     Curve curve;
     for (const auto& [alpha, values] : values_by_alpha(points, estimator, choice, value)) {
-        const Mean mean = mean_of(values);
+        const auto mean = numerics::mean_of(values);  // outcomes have finite numbers only
         curve.x.push_back(alpha * x_factor);
-        curve.y.push_back(mean.value);
-        if (mean.standard_error) curve.error.push_back(*mean.standard_error);
+        curve.y.push_back(mean->value);
+        if (mean->standard_error) curve.error.push_back(*mean->standard_error);
     }
     if (curve.error.size() != curve.x.size()) curve.error.clear();
     return curve;
 }
 
-Headline headline(std::string what, const Points& points, const std::string& estimator, const Choice& choice,
-                  double alpha, std::string_view value) {
-    const Choice here = [&](const experiments::Task& task) { return choice(task) && task.alpha == alpha; };
-    const auto measured = values_by_alpha(points, estimator, here, value);
-    const auto theory = values_by_alpha(points, estimator, here, "theory_error");
-    if (measured.empty() || theory.empty()) return {std::move(what)};
-    const Mean mean = mean_of(measured.begin()->second);
-    return {std::move(what), mean.value, mean.standard_error, theory.begin()->second.front()};
+void add_headline(Composition& composition, std::string_view what, const Points& points,
+                  const std::string& estimator, Choice choice, std::string_view value) {
+    const auto measured = values_by_alpha(points, estimator, choice, value);
+    if (measured.empty()) return;
+    const auto& [alpha, values] =
+        *std::next(measured.begin(), static_cast<std::ptrdiff_t>(measured.size() / 2));
+    const auto theory =
+        values_by_alpha(points, estimator, choice, "theory_error").find(alpha)->second.front();
+    composition.headlines.push_back(
+        {fmt::format(fmt::runtime(what), alpha), numerics::mean_of(values).value(), theory});
 }
 
 Series line(std::string label, Curve curve, const char* colour, Series::Style style) {

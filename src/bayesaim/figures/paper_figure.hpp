@@ -8,6 +8,7 @@
 
 #include "bayesaim/experiments/sweep.hpp"
 #include "bayesaim/figures/line_figure.hpp"
+#include "bayesaim/numerics/statistics.hpp"
 
 /// The figures of the paper: which runs each one needs, as a study, and how their results are drawn.
 namespace bayesaim::figures {
@@ -18,8 +19,7 @@ enum class Size { quick, full };
 /// A number that a reader would look for, with what it should be.
 struct Headline {
     std::string what;
-    double measured = 0;
-    std::optional<double> standard_error{};
+    numerics::Mean measured;
     double theory = 0;
 };
 
@@ -70,9 +70,10 @@ struct Curve {
 Curve collect(const Points& points, const std::string& estimator, const Choice& choice,
               std::string_view value = "error", double x_factor = 1);
 
-/// The headline of one measured point of a curve next to the theory of the same point.
-Headline headline(std::string what, const Points& points, const std::string& estimator, const Choice& choice,
-                  double alpha, std::string_view value = "error");
+/// Adds the headline of the measured point in the middle of a curve, next to the theory of the same point;
+/// none if there is no such point, because runs failed. `what` has braces in the place of alpha.
+void add_headline(Composition& composition, std::string_view what, const Points& points,
+                  const std::string& estimator, Choice choice, std::string_view value = "error");
 
 Series line(std::string label, Curve curve, const char* colour, Series::Style style = Series::Style::line);
 Series dots(std::string label, Curve curve, const char* colour, Series::Style style = Series::Style::dots);

@@ -89,11 +89,26 @@ Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b) {
     return c;
 }
 
-Matrix gram(double alpha, const ConstMatrixRef& a) {
-    Matrix c(a.rows(), a.rows());
+void multiply_by_lower(const ConstMatrixRef& lower, MatrixRef x) {
+    check_size("columns of a triangle", lower.cols(), lower.rows());
+    check_size("rows of the second factor", x.rows(), lower.rows());
+    const SerialBlas serial;
+    cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, as_int(x.rows()),
+                as_int(x.cols()), 1.0, lower.data(), leading_dimension(lower), x.data(),
+                leading_dimension(x));
+}
+
+void add_gram(double alpha, const ConstMatrixRef& a, MatrixRef lower) {
+    check_size("rows of the product", lower.rows(), a.rows());
+    check_size("columns of the product", lower.cols(), a.rows());
     const SerialBlas serial;
     cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, as_int(a.rows()), as_int(a.cols()), alpha, a.data(),
-                leading_dimension(a), 0.0, c.data(), leading_dimension(c));
+                leading_dimension(a), 1.0, lower.data(), leading_dimension(lower));
+}
+
+Matrix gram(double alpha, const ConstMatrixRef& a) {
+    Matrix c = Matrix::Zero(a.rows(), a.rows());
+    add_gram(alpha, a, c);
     c.triangularView<Eigen::StrictlyUpper>() = c.transpose();
     return c;
 }

@@ -53,17 +53,6 @@ std::vector<std::vector<std::uint64_t>> sobol_directions(int dimension, std::siz
 
 }  // namespace
 
-Estimate combine(std::span<const double> independent_estimates) {
-    check_at_least("number of independent estimates", static_cast<long long>(independent_estimates.size()),
-                   2);
-    // One after the other: Eigen would sum in an order that depends on the address of the numbers.
-    const auto count = static_cast<double>(independent_estimates.size());
-    double mean = 0, squares = 0;
-    for (const double estimate : independent_estimates) mean += estimate / count;
-    for (const double estimate : independent_estimates) squares += (estimate - mean) * (estimate - mean);
-    return {mean, std::sqrt(squares / (count * (count - 1)))};
-}
-
 double normal_quantile(double probability) {
     if (!(probability > 0 && probability < 1)) throw_invalid("probability", "between 0 and 1", probability);
     using InDouble = boost::math::policies::policy<boost::math::policies::promote_double<false>>;

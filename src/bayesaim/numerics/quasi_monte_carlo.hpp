@@ -3,23 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <vector>
 
 #include <Eigen/Core>
 
 #include "bayesaim/core/parallel.hpp"
+#include "bayesaim/numerics/statistics.hpp"
 
 namespace bayesaim::numerics {
-
-/// A number known up to a statistical error of one standard deviation; 0 for a deterministic method.
-struct Estimate {
-    double value = 0;
-    double standard_error = 0;
-};
-
-/// Mean of two or more independent estimates of one number, and the standard error their scatter gives it.
-Estimate combine(std::span<const double> independent_estimates);
 
 /// The x with Phi(x) = probability, 0 < probability < 1, to 3e-16 of x.
 double normal_quantile(double probability);

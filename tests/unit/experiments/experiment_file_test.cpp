@@ -42,6 +42,17 @@ TEST(ExperimentFile, RelativeAlphaCountsInTheThresholdOfEachWidth) {
     EXPECT_NEAR(study.tasks[1].alpha, 0.5 * 0.25, 1e-15);
 }
 
+/// Small width is a limit without a width: its threshold is that of alpha/width, and a list of widths is one
+/// point.
+TEST(ExperimentFile, SmallWidthHasNoWidth) {
+    const Experiment study = parse(
+        "width = [0.5, 1]\nalpha = '0.5x'\n[[run]]\nestimator = 'small-width'\n"
+        "[[run]]\nestimator = 'theory'\n");
+    ASSERT_EQ(study.tasks.size(), 3U);
+    EXPECT_NEAR(study.tasks[0].alpha, 0.5 * 0.5, 1e-12);
+    EXPECT_NEAR(study.tasks[1].alpha, 0.5 * 0.1875, 1e-12);
+}
+
 TEST(ExperimentFile, WhatIsAboveTheRunsHoldsForThoseThatHaveIt) {
     const Experiment study = parse(R"(
 dim = 40
@@ -137,6 +148,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "study.toml:3:11: channel must be one of"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nchannel = 'hardmax'\ntokens = 7\n",
                 "study.toml:4:10: hardmax channel: tokens must be"},
+        Mistake{"estimator = 'gd'\nalpha = 0.1\nchannel = 'hardmax'\n",
+                "study.toml:3:11: channel of gradient descent must be one of softmax, linear"},
+        Mistake{"estimator = 'gd'\nalpha = 0.1\nprior = 'wigner'\n",
+                "study.toml:3:9: prior of gradient descent must be one of wishart"},
+        Mistake{"estimator = 'small-width'\nalpha = 0.1\nprior = 'wigner'\n",
+                "study.toml:3:9: prior is not a setting of estimator small-width"},
         Mistake{"estimator = 'theory'\nalpha = '0.5x'\nchannel = 'hardmax'\n",
                 "study.toml:2:9: alpha must be absolute"},
         Mistake{"estimator = 'theory'\nalpha = 0.1\nwidth = '0.5x'\n",

@@ -139,6 +139,38 @@ TEST(Merge, RefusesResultsThatDisagreeByOneBit) {
     EXPECT_TRUE(merge_sweeps({place("b"), place("a")}, place("out"))[0].outcome->good());
 }
 
+TEST(Merge, WhatTheOutputHasCountsToo) {
+    const Directories place;
+    const Experiment study = small_study();
+    const SweepResult a = run_sweep(study, place("a"));
+    run_sweep(study, place("out"));
+    RunStore(place("a") / store_name)
+        .append(key(study.tasks[0]), payload(study.tasks[0], {"failed", "bad luck"}));
+    EXPECT_TRUE(merge_sweeps({place("a")}, place("out"))[0].outcome->good());
+    EXPECT_TRUE(points_of(study, read_records(place("out") / store_name))[0].outcome->good());
+    Outcome other = *a.points[1].outcome;
+    other.values[0].second = std::nextafter(other.values[0].second, 1.0);
+    RunStore(place("a") / store_name).append(key(study.tasks[1]), payload(study.tasks[1], other));
+    test::expect_invalid([&] { merge_sweeps({place("a")}, place("out")); }, "in agreement");
+}
+
+/// Numbers that would change when they are put into an int, or wrap around.
+TEST(Provenance, RefusesNumbersThatDoNotFit) {
+    const Directories place;
+    run_sweep(small_study(), place("run"));
+    const std::string text = read_whole("provenance", place("run") / provenance_name);
+    const auto with = [&](const std::string& setting, const std::string& value) {
+        std::string changed = text;
+        const std::size_t at = changed.find("\"" + setting + "\":") + setting.size() + 3;
+        changed.replace(at, changed.find_first_of(",}", at) - at, value);
+        write_whole(place("changed.json"), changed);
+        return [file = place("changed.json")] { read_provenance(file); };
+    };
+    test::expect_invalid(with("tokens", "4294967298"), "tokens must be at most 2147483647, got 4294967298");
+    test::expect_invalid(with("tokens", "-2"), "tokens must be a whole number, got -2");
+    test::expect_invalid(with("tokens", "2.5"), "tokens must be a whole number, got 2.5");
+}
+
 TEST(Tasks, DefaultsAreThoseOfTheAlgorithms) {
     const estimators::AmpOptions amp;
     const Task task;

@@ -44,25 +44,6 @@ TEST(NormalQuantile, InvertsTheCdf) {
     expect_invalid([] { normal_quantile(std::nan("")); }, "probability must be");
 }
 
-TEST(Combine, GivesMeanAndStandardError) {
-    const std::vector<double> sample = {1, 2, 3, 6};
-    const Estimate estimate = combine(sample);
-    EXPECT_DOUBLE_EQ(estimate.value, 3);
-    EXPECT_DOUBLE_EQ(estimate.standard_error, std::sqrt(14.0 / 3 / 4));
-    expect_invalid([] { combine(std::vector<double>{1}); }, "at least 2, got 1");
-}
-
-TEST(Combine, BitsDoNotDependOnWhereTheNumbersLie) {
-    const std::vector<double> sample = {0.1, 0.2, 0.3000001, 0.7, 0.11, 0.13, 0.7, 0.9};
-    std::vector<double> memory(sample.size() + 8);
-    for (std::size_t offset = 0; offset < 8; ++offset) {
-        std::copy(sample.begin(), sample.end(), memory.begin() + static_cast<std::ptrdiff_t>(offset));
-        const Estimate moved = combine(std::span(memory).subspan(offset, sample.size()));
-        EXPECT_EQ(moved.value, combine(sample).value) << offset;
-        EXPECT_EQ(moved.standard_error, combine(sample).standard_error) << offset;
-    }
-}
-
 // The first 2^m points fall into 2^m equal cells of each coordinate, one each: a lost first point, a wrong
 // Gray code or a shift that breaks the net leaves cells empty.
 TEST(ShiftedSobol, EveryCoordinateIsStratified) {

@@ -48,11 +48,8 @@ Composition compose(const Points& points, Size size) {
         figure.series.push_back(std::move(amp));
     }
     figure.markers = {{0.375, "", colour::grey}};
-    const auto& measured = figure.series[1].x;
-    const double middle = measured[measured.size() / 2];
-    result.headlines.push_back(
-        headline(fmt::format("two layers, sum of errors at alpha = {:.3f}, width 0.5 (AMP)", middle), points,
-                 "deep-amp", all, middle));
+    add_headline(result, "two layers, sum of errors at alpha = {:.3f}, width 0.5 (AMP)", points, "deep-amp",
+                 all);
     return result;
 }
 

@@ -63,8 +63,8 @@ Composition compose(const Points& points, Size size) {
              colour::vermilion, Series::Style::dashed_line);
     printed.label_x = 4;
     figure.series.push_back(std::move(printed));
-    result.headlines.push_back(headline("hardmax error at alpha = 1, width 0.5 (AMP; published: 0.3156)",
-                                        points, "amp", of_width(0.5), 1));
+    add_headline(result, "hardmax error at alpha = {:g}, width 0.5 (AMP; published: 0.3156)", points, "amp",
+                 [&](const experiments::Task& task) { return task.alpha == 1 && of_width(0.5)(task); });
     return result;
 }
 

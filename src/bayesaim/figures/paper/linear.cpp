@@ -45,17 +45,10 @@ Composition compose(const Points& points, Size size) {
         figure.series.push_back(std::move(theory));
         Series amp = dots("", collect(points, "amp", here), shade);
         amp.name = fmt::format("AMP, width {:g}", width);
-        if (amp.x.empty()) {
-            figure.markers.push_back({counting, "", shade});
-            continue;
-        }
-        const double middle = amp.x[amp.x.size() / 2];
         if (width == 0.5) {
-            result.headlines.push_back(
-                headline(fmt::format("linear error at alpha = {:.3f}, width 0.5 (AMP)", middle), points,
-                         "amp", here, middle));
+            add_headline(result, "linear error at alpha = {:.3f}, width 0.5 (AMP)", points, "amp", here);
         }
-        figure.series.push_back(std::move(amp));
+        if (!amp.x.empty()) figure.series.push_back(std::move(amp));
         figure.markers.push_back({counting, "", shade});
     }
     return result;

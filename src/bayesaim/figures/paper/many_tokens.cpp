@@ -47,10 +47,8 @@ Composition compose(const Points& points, Size size) {
         Series amp = dots("", collect(points, "amp", here), shade,
                           count == 4 ? Series::Style::dots : Series::Style::open_dots);
         amp.name = fmt::format("AMP, {} tokens", count);
-        const double middle = amp.x[amp.x.size() / 2];
-        result.headlines.push_back(
-            headline(fmt::format("softmax T = {} error at alpha = {:.4f}, width 0.5 (AMP)", count, middle),
-                     points, "amp", here, middle));
+        add_headline(result, fmt::format("softmax T = {} error at alpha = {{:.4f}}, width 0.5 (AMP)", count),
+                     points, "amp", here);
         figure.series.push_back(std::move(amp));
         figure.markers.push_back({threshold, "", shade});
     }

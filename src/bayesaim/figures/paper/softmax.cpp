@@ -59,12 +59,9 @@ Composition compose(const Points& points, Size size) {
     experiments::Task task;
     task.width = 0.5;
     figure.markers = {{*strong_recovery(task) * factor(2), "", colour::grey}};
-    const auto& measured = figure.series[1].x;
-    const double alpha = collect(points, "amp", of_tokens(2)).x[measured.size() / 2];
-    const auto add = [&](const char* name, const char* estimator, const char* value) {
-        result.headlines.push_back(
-            headline(fmt::format("softmax error at alpha = {:.4f}, width 0.5 ({})", alpha, name), points,
-                     estimator, of_tokens(2), alpha, value));
+    const auto add = [&](const std::string& name, const char* estimator, const char* value) {
+        add_headline(result, "softmax error at alpha = {:.4f}, width 0.5 (" + name + ")", points, estimator,
+                     of_tokens(2), value);
     };
     add("AMP", "amp", "error");
     add("gradient descent", "gd", "error");

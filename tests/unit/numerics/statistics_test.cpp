@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/numerics/statistics.hpp"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/expect_invalid.hpp"
+
+namespace bayesaim::numerics {
+namespace {
+
+using test::expect_invalid;
+
+TEST(Combine, GivesMeanAndStandardError) {
+    const std::vector<double> sample = {1, 2, 3, 6};
+    const Estimate estimate = combine(sample);
+    EXPECT_DOUBLE_EQ(estimate.value, 3);
+    EXPECT_DOUBLE_EQ(estimate.standard_error, std::sqrt(14.0 / 3 / 4));
+    expect_invalid([] { combine(std::vector<double>{1}); }, "at least 2, got 1");
+}
+
+TEST(MeanOf, HasTheStandardErrorOfTheScatter) {
+    const auto mean = mean_of(std::vector<double>{1, 2, 6});
+    EXPECT_DOUBLE_EQ(mean->value, 3);
+    EXPECT_DOUBLE_EQ(*mean->standard_error, std::sqrt((4.0 + 1 + 9) / 2 / 3));
+    EXPECT_DOUBLE_EQ(*mean->z_score(2), 1 / *mean->standard_error);
+}
+
+TEST(MeanOf, CountsOnlyWhatIsFinite) {
+    const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+    EXPECT_DOUBLE_EQ(mean_of(std::vector<double>{nan, 1, infinity, 3})->value, 2);
+    EXPECT_FALSE(mean_of(std::vector<double>{nan}));
+    EXPECT_FALSE(mean_of({}));
+}
+
+TEST(MeanOf, OneValueHasNoStandardErrorAndEqualOnesNoScore) {
+    EXPECT_FALSE(mean_of(std::vector<double>{5})->standard_error);
+    EXPECT_EQ(mean_of(std::vector<double>{5, 5})->standard_error, 0);
+    EXPECT_FALSE(mean_of(std::vector<double>{5, 5})->z_score(4));
+}
+
+}  // namespace
+}  // namespace bayesaim::numerics
