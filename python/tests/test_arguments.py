@@ -137,6 +137,9 @@ def test_arrays_of_any_layout_give_the_same_result(prior, softmax, data):
     read_only = tokens.copy()
     read_only.flags.writeable = False
     layouts = [tokens, every_second, np.asfortranarray(tokens), tokens.astype(">f8"), read_only, tokens[::-1][::-1], unaligned]
+    for offset in range(8):  # wherever in a cache line the array begins
+        layouts.append(np.empty(tokens.size + 8)[offset : offset + tokens.size].reshape(tokens.shape))
+        layouts[-1][:] = tokens
     for layout in layouts:
         mine = bayesaim.Dataset(layout, np.asfortranarray(outputs), weights=weights)
         assert np.array_equal(bayesaim.amp(mine, prior, softmax, max_iterations=3).estimate, expected)
