@@ -66,8 +66,9 @@ void AttentionMap::indices(const TokenSource::Block& block, Eigen::Index tokens,
             const auto lx = projected.col(i * tokens + a);
             index(i, pair_index(a, a, count)) = scale * (2 * x.dot(lx) - trace_);
             for (int b = a + 1; b < count; ++b) {
-                const double product =
-                    x.dot(projected.col(i * tokens + b)) + lx.dot(block.col(i * tokens + b));
+                const double product = (x.cwiseProduct(projected.col(i * tokens + b)) +
+                                        lx.cwiseProduct(block.col(i * tokens + b)))
+                                           .sum();
                 index(i, pair_index(a, b, count)) = scale * std::numbers::sqrt2 * product;
             }
         }
