@@ -223,7 +223,8 @@ bool Watch::with_python(Call call) {
 
 bool Watch::report(double done, double total, const std::string& text) {
     return with_python([&] {
-        if (callback_.is_none()) return true;
+        if (callback_.is_none() || done < reported_) return true;
+        reported_ = done;
         const py::object answer = callback_(done, total, text);
         return !py::isinstance<py::bool_>(answer) || answer.cast<bool>();
     });

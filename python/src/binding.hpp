@@ -118,7 +118,7 @@ py::array_t<double> map(const Array& x, Function f) {
 
 /// Stands between a computation that runs without the interpreter's lock and Python: reports progress to a
 /// callback(done, total, text) and looks for Ctrl-C. What Python raises stops the computation and is raised
-/// again by finish(). May be used from several threads.
+/// again by finish(). May be used from several threads: a report that another one has overtaken is left out.
 class Watch {
   public:
     explicit Watch(py::object callback) : callback_(std::move(callback)) {}
@@ -135,6 +135,7 @@ class Watch {
     bool with_python(Call call);
 
     py::object callback_;
+    double reported_ = 0;  // under the interpreter's lock
     std::atomic<bool> stop_ = false;
     std::mutex mutex_;
     std::exception_ptr error_;

@@ -108,6 +108,9 @@ def test_progress(data, prior, softmax, tmp_path):
     bar = Bar()
     bayesaim.theory(prior, softmax, np.linspace(0.01, 0.1, 50), progress=bar)
     assert (bar.n, bar.total) == (50, 50)
+    done = []  # threads overtake one another, reports do not
+    bayesaim.theory(prior, softmax, np.linspace(0.01, 0.1, 300), threads=8, progress=lambda now, *_: done.append(now))
+    assert done == sorted(done) and done[-1] == 300
     study = bayesaim.parse_experiment('estimator = "theory"\nalpha = "0.1,0.2"')
     bayesaim.sweep(study, tmp_path / "a", progress=seen.append and (lambda *report: seen.append(report)))
     assert seen[-1][1] == 2
