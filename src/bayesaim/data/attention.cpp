@@ -50,14 +50,15 @@ class SmallEigen {
 
 }  // namespace
 
-AttentionMap::AttentionMap(const linalg::ConstMatrixRef& weights) : half_(weights), trace_(weights.trace()) {
+AttentionMap::AttentionMap(const linalg::ConstMatrixRef& weights)
+    : half_(weights.triangularView<Eigen::Lower>()), trace_(weights.trace()) {
     half_.diagonal() *= 0.5;
 }
 
 void AttentionMap::indices(const TokenSource::Block& block, Eigen::Index tokens, Matrix& projected,
                            channels::RowsRef index) const {
-    projected = block;
-    linalg::multiply_by_lower(half_, projected);
+    projected.resize(block.rows(), block.cols());
+    linalg::multiply_by_lower(half_, block, projected);
     const double scale = 1 / std::sqrt(static_cast<double>(block.rows()));
     const int count = static_cast<int>(tokens);
     for (Eigen::Index i = 0; i < index.rows(); ++i) {
@@ -81,6 +82,7 @@ void accumulate_transpose(const TokenSource::Block& block, Eigen::Index tokens,
     mixed.resize(block.rows(), block.cols());
     Matrix weights(tokens, tokens);
     SmallEigen eigen(tokens);
+    Eigen::VectorXd direction(tokens);
     Eigen::Index positive = 0, negative = mixed.cols();  // columns before and from these are filled
     for (Eigen::Index i = 0; i < g.rows(); ++i) {
         for (int a = 0; a < count; ++a) {
@@ -91,12 +93,10 @@ void accumulate_transpose(const TokenSource::Block& block, Eigen::Index tokens,
         }
         eigen.compute(weights);
         for (int k = 0; k < count; ++k) {
-            const double value = eigen.values()[k], root = std::sqrt(std::abs(value));
-            auto column = mixed.col(value >= 0 ? positive++ : --negative);
-            column = root * eigen.vectors()(0, k) * block.col(i * tokens);
-            for (int a = 1; a < count; ++a) {
-                column += root * eigen.vectors()(a, k) * block.col(i * tokens + a);
-            }
+            const double value = eigen.values()[k];
+            direction = std::sqrt(std::abs(value)) * eigen.vectors().col(k);
+            mixed.col(value >= 0 ? positive++ : --negative) =
+                block.middleCols(i * tokens, tokens).lazyProduct(direction);
         }
     }
     linalg::add_gram(1, mixed.leftCols(positive), lower);

@@ -25,8 +25,8 @@ void multiply(float alpha, const ConstFloatMatrixRef& a, Transpose transpose_a, 
 /// A B
 Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b);
 
-/// X = L X for the lower triangle L of a matrix (what is above is not read): half a product.
-void multiply_by_lower(const ConstMatrixRef& lower, MatrixRef x);
+/// L X for a lower triangle L: half a product. What is above the diagonal has to be 0.
+void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, MatrixRef product);
 
 /// lower += alpha A A^T on the lower triangle: half a product.
 void add_gram(double alpha, const ConstMatrixRef& a, MatrixRef lower);

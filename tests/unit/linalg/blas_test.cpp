@@ -49,6 +49,26 @@ RC_GTEST_PROP(Multiply, EqualsEigensLazyProduct, ()) {
     RC_ASSERT(distance(c, expected) <= 4 * roundoff(inner));
 }
 
+/// Small triangles go by strips, large ones by dtrmm; sizes around a multiple of the strip and the change.
+TEST(MultiplyByLower, IsTheProductWithTheTriangle) {
+    for (const Eigen::Index size : {1, 15, 16, 17, 100, 200, 201}) {
+        const Matrix lower = normal_matrix(size, size, 1).triangularView<Eigen::Lower>();
+        const Matrix x = normal_matrix(size, 9, 2);
+        Matrix product = Matrix::Constant(size, 9, 7);
+        multiply_by_lower(lower, x, product);
+        EXPECT_LE(distance(product, lower.lazyProduct(x)), 4 * roundoff(size)) << size;
+    }
+}
+
+TEST(AddGram, LeavesWhatIsAboveTheDiagonal) {
+    const Matrix a = normal_matrix(20, 7, 1), before = normal_matrix(20, 20, 2);
+    Matrix sum = before;
+    add_gram(-2, a, sum);
+    Matrix expected = before;
+    expected.triangularView<Eigen::Lower>() = before - 2 * Matrix(a.lazyProduct(a.transpose()));
+    EXPECT_LE(distance(sum, expected), 4 * roundoff(7));
+}
+
 /// Round-off of single precision; the product in double of other factors is off by about 1.
 TEST(Multiply, InFloatEqualsTheProductInDouble) {
     const Matrix a = normal_matrix(40, 30, 1), b = normal_matrix(20, 40, 2);
