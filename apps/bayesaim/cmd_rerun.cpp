@@ -44,15 +44,10 @@ int run(const Arguments& arguments) {
         sweep_with_progress(arguments.study, before.experiment, directory, options);
 
     Report report{"rerun"};
-    std::size_t compared = 0, same = 0;
+    const auto [compared, same] = experiments::compare(before.points, result.points);
     std::vector<experiments::Point> again;
     for (std::size_t i = 0; i < result.points.size(); ++i) {
-        if (!options.shard.has(i)) continue;
-        again.push_back(result.points[i]);
-        const auto &then = before.points[i].outcome, &now = result.points[i].outcome;
-        if (!then || !now) continue;
-        ++compared;
-        same += then->same_results(*now) ? 1 : 0;
+        if (options.shard.has(i)) again.push_back(result.points[i]);
     }
     const StudyCounts counts = count_points(again);
     report.summary = describe(directory, counts);

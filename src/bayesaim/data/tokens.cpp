@@ -24,26 +24,40 @@ void generate(Range range, Eigen::Index tokens, Eigen::Index dim, std::uint64_t 
 }
 
 template <class Scalar>
-class StoredTokens final : public TokenSource {
+class BorrowedTokens final : public TokenSource {
   public:
-    using Columns = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
-    StoredTokens(Columns columns, Eigen::Index tokens)
-        : TokenSource(columns.cols() / tokens, tokens, columns.rows()), columns_(std::move(columns)) {}
+    BorrowedTokens(const Scalar* columns, Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
+                   std::shared_ptr<const void> owner)
+        : TokenSource(samples, tokens, dim), columns_(columns), owner_(std::move(owner)) {}
 
     Block block(Range range, Matrix& scratch) const override {
-        const auto first = static_cast<Eigen::Index>(range.begin) * tokens();
+        const Scalar* first = columns_ + static_cast<Eigen::Index>(range.begin) * tokens() * dim();
         const auto count = static_cast<Eigen::Index>(range.size()) * tokens();
         if constexpr (std::is_same_v<Scalar, double>) {
-            return {columns_.data() + first * dim(), dim(), count};
+            return {first, dim(), count};
         } else {
-            scratch = columns_.middleCols(first, count).template cast<double>();
+            using Columns = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+            scratch = Eigen::Map<const Columns>(first, dim(), count).template cast<double>();
             return {scratch.data(), dim(), count};
         }
     }
 
   private:
-    Columns columns_;
+    const Scalar* columns_;
+    std::shared_ptr<const void> owner_;
 };
+
+template <class Scalar>
+std::unique_ptr<TokenSource> keep(Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> columns,
+                                  Eigen::Index tokens) {
+    check_at_least("tokens", tokens, 1);
+    if (columns.cols() % tokens != 0)
+        throw_invalid("columns of the tokens", "a multiple of T", static_cast<double>(columns.cols()));
+    using Columns = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+    const auto owner = std::make_shared<const Columns>(std::move(columns));
+    return std::make_unique<BorrowedTokens<Scalar>>(owner->data(), owner->cols() / tokens, tokens,
+                                                    owner->rows(), owner);
+}
 
 class GeneratedTokens final : public TokenSource {
   public:
@@ -100,31 +114,27 @@ std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index 
     if (precision == Precision::float_precision) {
         Eigen::MatrixXf columns(dim, samples * tokens);
         fill(columns);
-        return std::make_unique<StoredTokens<float>>(std::move(columns), tokens);
+        return keep(std::move(columns), tokens);
     }
     Matrix columns(dim, samples * tokens);
     fill(columns);
-    return std::make_unique<StoredTokens<double>>(std::move(columns), tokens);
+    return keep(std::move(columns), tokens);
 }
-
-namespace {
-
-template <class Scalar>
-std::unique_ptr<TokenSource> keep(Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> columns,
-                                  Eigen::Index tokens) {
-    check_at_least("tokens", tokens, 1);
-    if (columns.cols() % tokens != 0)
-        throw_invalid("columns of the tokens", "a multiple of T", static_cast<double>(columns.cols()));
-    return std::make_unique<StoredTokens<Scalar>>(std::move(columns), tokens);
-}
-
-}  // namespace
 
 std::unique_ptr<TokenSource> given_tokens(Matrix columns, Eigen::Index tokens) {
     return keep(std::move(columns), tokens);
 }
 std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens) {
     return keep(std::move(columns), tokens);
+}
+
+std::unique_ptr<TokenSource> borrowed_tokens(const double* columns, Eigen::Index samples, Eigen::Index tokens,
+                                             Eigen::Index dim, std::shared_ptr<const void> owner) {
+    return std::make_unique<BorrowedTokens<double>>(columns, samples, tokens, dim, std::move(owner));
+}
+std::unique_ptr<TokenSource> borrowed_tokens(const float* columns, Eigen::Index samples, Eigen::Index tokens,
+                                             Eigen::Index dim, std::shared_ptr<const void> owner) {
+    return std::make_unique<BorrowedTokens<float>>(columns, samples, tokens, dim, std::move(owner));
 }
 
 }  // namespace bayesaim::data

@@ -45,6 +45,13 @@ std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index 
 std::unique_ptr<TokenSource> given_tokens(linalg::Matrix columns, Eigen::Index tokens);
 std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens);
 
+/// The same, of memory that belongs to somebody else: `columns` has d x (n T) numbers, column after column,
+/// and stays valid while `owner` lives.
+std::unique_ptr<TokenSource> borrowed_tokens(const double* columns, Eigen::Index samples, Eigen::Index tokens,
+                                             Eigen::Index dim, std::shared_ptr<const void> owner);
+std::unique_ptr<TokenSource> borrowed_tokens(const float* columns, Eigen::Index samples, Eigen::Index tokens,
+                                             Eigen::Index dim, std::shared_ptr<const void> owner);
+
 /// Samples per block of work: fixed, so that results do not depend on threads or storage.
 std::size_t samples_per_block(const TokenSource& source);
 

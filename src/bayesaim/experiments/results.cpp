@@ -178,6 +178,18 @@ std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& 
     return points;
 }
 
+Comparison compare(const std::vector<Point>& before, const std::vector<Point>& after) {
+    check_size("points to compare", static_cast<long long>(after.size()),
+               static_cast<long long>(before.size()));
+    Comparison result;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        if (!before[i].outcome || !after[i].outcome) continue;
+        ++result.compared;
+        if (before[i].outcome->same_results(*after[i].outcome)) ++result.same;
+    }
+    return result;
+}
+
 void write_results(const std::filesystem::path& directory, const Experiment& experiment, const Shard& shard,
                    const std::vector<Point>& points) {
     write_whole(directory / results_name, results_csv(points));

@@ -54,6 +54,12 @@ std::string provenance_json(const Provenance& provenance);
 /// Throws InvalidArgument for a file that is not one.
 Provenance read_provenance(const std::filesystem::path& file);
 
+/// How many points have an outcome in both, and how many of those are the same to the last bit.
+struct Comparison {
+    std::size_t compared = 0, same = 0;
+};
+Comparison compare(const std::vector<Point>& before, const std::vector<Point>& after);
+
 /// The files of a run directory.
 inline constexpr const char* store_name = "runs.store";
 inline constexpr const char* provenance_name = "provenance.json";

@@ -113,6 +113,20 @@ TEST(Provenance, GivesTheStudyAndItsBitsBack) {
     }
 }
 
+TEST(Comparison, CountsPointsThatAreThereBothTimesToTheLastBit) {
+    std::vector<Point> before(4), after(4);
+    for (std::size_t i = 0; i < 3; ++i) before[i].outcome = {"converged", "", {{"error", 0.5}}};
+    after = before;
+    after[1].outcome->values[0].second = std::nextafter(0.5, 1.0);
+    after[2].outcome.reset();
+    after[3].outcome = before[0].outcome;
+    const Comparison result = compare(before, after);
+    EXPECT_EQ(result.compared, 2U);
+    EXPECT_EQ(result.same, 1U);
+    after.pop_back();
+    test::expect_invalid([&] { compare(before, after); }, "points to compare");
+}
+
 TEST(Merge, RefusesResultsThatDisagreeByOneBit) {
     const Directories place;
     const Experiment study = small_study();

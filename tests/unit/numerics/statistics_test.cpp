@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/numerics/statistics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,6 +22,17 @@ TEST(Combine, GivesMeanAndStandardError) {
     EXPECT_DOUBLE_EQ(estimate.value, 3);
     EXPECT_DOUBLE_EQ(estimate.standard_error, std::sqrt(14.0 / 3 / 4));
     expect_invalid([] { combine(std::vector<double>{1}); }, "at least 2, got 1");
+}
+
+TEST(Combine, BitsDoNotDependOnWhereTheNumbersLie) {
+    const std::vector<double> sample = {0.1, 0.2, 0.3000001, 0.7, 0.11, 0.13, 0.7, 0.9};
+    std::vector<double> memory(sample.size() + 8);
+    for (std::size_t offset = 0; offset < 8; ++offset) {
+        std::copy(sample.begin(), sample.end(), memory.begin() + static_cast<std::ptrdiff_t>(offset));
+        const Estimate moved = combine(std::span(memory).subspan(offset, sample.size()));
+        EXPECT_EQ(moved.value, combine(sample).value) << offset;
+        EXPECT_EQ(moved.standard_error, combine(sample).standard_error) << offset;
+    }
 }
 
 TEST(MeanOf, HasTheStandardErrorOfTheScatter) {

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Checks of arguments. A mistake is a TypeError or a ValueError of one line: what, what it takes, what it got."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+
+Floats = NDArray[np.float64]
+Progress = Callable[[float, float, str], Any]
+
+
+def kind_of(value: object) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def number(name: str, value: Any) -> float:
+    if isinstance(value, (str, bytes, bool, np.bool_)) or value is None:
+        raise TypeError(f"{name} must be a number, got {kind_of(value)}")
+    try:
+        result = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be below 1e308 in size, got more") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {kind_of(value)}") from None
+    if math.isnan(result):
+        raise ValueError(f"{name} must be a number, got nan")
+    return result
+
+
+def count(name: str, value: Any, lowest: int = 0, highest: int = 2**31 - 1) -> int:
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a whole number, got {kind_of(value)}")
+    try:
+        result = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {kind_of(value)}") from None
+    if result < lowest:
+        raise ValueError(f"{name} must be at least {lowest}, got {result}")
+    if result > highest:
+        raise ValueError(f"{name} must be at most {highest}, got {result}")
+    return result
+
+
+def seed(value: Any) -> int:
+    return count("seed", value, 0, 2**64 - 1)
+
+
+def threads(value: Any) -> int:
+    return count("threads", value, 0, 1024)
+
+
+def one_of(name: str, value: Any, known: Sequence[str]) -> str:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    return str(value)
+
+
+def real(name: str, value: Any) -> NDArray[Any]:
+    """An array of whatever real numbers it has; a list becomes one."""
+    if value is None:
+        raise TypeError(f"{name} must be an array of numbers, got None")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise TypeError(f"{name} must be an array of numbers, got {kind_of(value)}") from None
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
+    return array
+
+
+def array(name: str, value: ArrayLike) -> Floats:
+    """Finite doubles in C order, of the shape of the argument."""
+    # ascontiguousarray makes a one-dimensional array of a number
+    result = np.asarray(real(name, value), dtype=np.float64, order="C")
+    if not np.isfinite(result).all():
+        raise ValueError(f"{name} must be finite, got {result[~np.isfinite(result)].flat[0]}")
+    return result
+
+
+def line(name: str, value: ArrayLike) -> tuple[Floats, bool]:
+    """One-dimensional, and whether it was a single number."""
+    result = array(name, value)
+    if result.ndim > 1:
+        raise ValueError(f"{name} must be a number or a one-dimensional array, got shape {result.shape}")
+    return np.atleast_1d(result), result.ndim == 0
+
+
+def tokens(value: ArrayLike) -> NDArray[Any]:
+    """(n, T, d) in C order, float64 or float32: without a copy if it is that already."""
+    result = real("tokens", value)
+    if result.ndim != 3:
+        raise ValueError(f"tokens must be an array (samples, tokens, dimension), got shape {result.shape}")
+    if 0 in result.shape:
+        raise ValueError(f"tokens must not be empty, got shape {result.shape}")
+    native = np.float32 if result.dtype == np.float32 else np.float64
+    return np.require(result, dtype=native, requirements=["C", "A"])
+
+
+def prior(value: Any) -> _core.Prior:
+    if not isinstance(value, _core.Prior):
+        raise TypeError(f"prior must be a Prior, such as Wishart(0.5), got {kind_of(value)}")
+    return value
+
+
+def law(value: Any) -> _core.SpectralLaw:
+    """Of a prior, or as it is."""
+    if isinstance(value, _core.SpectralLaw):
+        return value
+    if not isinstance(value, _core.Prior):
+        raise TypeError(f"prior must be a Prior or a SpectralLaw, got {kind_of(value)}")
+    return value.law()
+
+
+def priors(value: Any, layers: int | None = None) -> list[_core.Prior]:
+    """One for each layer; a single one is that of every layer, where their number is known."""
+    if isinstance(value, _core.Prior):
+        return [value] * (layers or 1)
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, _core.Prior) for one in value):
+        raise TypeError(f"prior must be a Prior, or a list of one for each layer, got {kind_of(value)}")
+    if not value or (layers is not None and len(value) != layers):
+        raise ValueError(f"prior must be one, or one for each of the {layers or ''} layers, got {len(value)}")
+    return list(value)
+
+
+def channel(value: Any, *, deep: bool = False) -> _core.Channel:
+    if not isinstance(value, _core.Channel):
+        raise TypeError(f"channel must be a Channel, such as Softmax(tokens=2), got {kind_of(value)}")
+    if value.layers > 1 and not deep:
+        raise ValueError(f"channel must be of one layer (bayesaim.deep takes several), got {value.layers} layers")
+    return value
+
+
+def progress(value: Any) -> Progress | None:
+    """callback(done, total, text), which may return False to stop; or a tqdm bar, whose total is set."""
+    if value is None:
+        return None
+    if hasattr(value, "update") and hasattr(value, "total"):
+        return _follow(value)
+    if not callable(value):
+        raise TypeError(f"progress must be a callback(done, total, text) or a tqdm bar, got {kind_of(value)}")
+    callback: Progress = value
+    return callback
+
+
+def _follow(bar: Any) -> Progress:
+    shown = 0.0
+
+    def report(done: float, total: float, text: str) -> None:
+        nonlocal shown
+        bar.total = total
+        if text and hasattr(bar, "set_postfix_str"):
+            bar.set_postfix_str(text, refresh=False)
+        bar.update(done - shown)
+        shown = done
+
+    return report

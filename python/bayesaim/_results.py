@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: MIT
+"""What computations return: plain data, with arrays where there are many numbers."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.ndim == 2 and value.size <= 9:
+        return f"[{', '.join(map(_short, value))}]"
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        return f"<array {' x '.join(map(str, value.shape))}>"
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        shown = [f"{x:.6g}" for x in (value if value.size <= 6 else np.r_[value[:3], value[-1:]])]
+        if value.size > 6:
+            shown.insert(3, "...")
+        return f"[{', '.join(shown)}]" + (f" ({value.size} values)" if value.size > 6 else "")
+    if isinstance(value, np.ndarray):
+        kinds, counts = np.unique(value, return_counts=True)
+        return ", ".join(f"{k} ({n})" if value.size > 1 else str(k) for k, n in zip(kinds, counts))
+    if isinstance(value, list):
+        return f"<{len(value)} of {type(value[0]).__name__}>" if value else "[]"
+    return f"{value:.8g}" if isinstance(value, float) else repr(value)
+
+
+class Result:
+    """Fields by name; `print` shows them in short, `to_dict` gives them all."""
+
+    def _fields(self) -> Iterator[tuple[str, Any]]:
+        for field in dataclasses.fields(self):
+            yield field.name, getattr(self, field.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields; results inside results become dictionaries too."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, Result):
+                return value.to_dict()
+            return [plain(item) for item in value] if isinstance(value, list) else value
+
+        return {name: plain(value) for name, value in self._fields()}
+
+    def __repr__(self) -> str:
+        lines = [f"  {name}: {_short(value)}" for name, value in self._fields() if value is not None]
+        return f"{type(self).__name__}\n" + "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TheoryCurve(Result):
+    """Bayes-optimal errors for large d, one entry for each alpha (columns as of `bayesaim theory`)."""
+
+    alpha: Floats
+    estimation_error: Floats  #: E||Shat - S||^2/d = Q - q
+    standard_error: Floats  #: of the former, where an expectation was sampled; 0 otherwise
+    overlap: Floats  #: q
+    conjugate_overlap: Floats  #: qhat; infinite at exact recovery
+    algorithmic_error: Floats | None  #: what AMP reaches; None where one fixed point alone was asked for
+    generalization_error: Floats | None  #: of the Bayes-optimal prediction of a new output; None unless asked for
+    generalization_standard_error: Floats | None
+    plugin_generalization_error: Floats | None  #: of the prediction g(omega)
+    free_entropy: Floats | None  #: -q qhat/4 + I_in(qhat) + alpha I_out(q), NaN where not known; None unless asked for
+    status: NDArray[np.str_]
+    iterations: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.alpha)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Thresholds(Result):
+    """None where there is none."""
+
+    weak_recovery_scaled: float  #: in alpha/width at small width
+    strong_recovery: float | None  #: error zero from here on
+    information_theoretic: float | None  #: where the optimal error vanishes or jumps
+    algorithmic: float | None  #: the same for an efficient algorithm
+    spinodal: float | None  #: where the informed fixed point of a first-order transition appears
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Denoised(Result):
+    estimate: Floats  #: E[S | R]
+    posterior_variance: float  #: mmse(D), the expected ||estimate - S||^2/d
+    eigenvalues: Floats  #: of R, ascending
+    shrunk: Floats  #: of the estimate, in the same order
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class AmpResult(Result):
+    """The last iterate of AMP (the most consistent one if it diverged), and its history, an entry per iteration."""
+
+    estimate: Floats
+    predicted_error: float  #: C = mmse(1/qhat)
+    error: float | None  #: ||estimate - S||^2/d, where S is known
+    status: str
+    true_errors: Floats  #: NaN where S is not known
+    predicted_errors: Floats
+    self_overlaps: Floats  #: ||Shat||^2/d
+    conjugate_overlaps: Floats  #: qhat
+    changes: Floats
+    seconds: Floats
+
+    @property
+    def iterations(self) -> int:
+        return len(self.predicted_errors)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Descent(Result):
+    """One start of gradient descent."""
+
+    weights: Floats  #: W, d x r
+    status: str
+    steps: int
+    recorded_steps: Floats
+    losses: Floats
+    gradient_norms: Floats
+    true_errors: Floats
+    seconds: float
+
+    @property
+    def estimate(self) -> Floats:
+        """S = W W^T / sqrt(r d)"""
+        d, r = self.weights.shape
+        return np.asarray(self.weights @ self.weights.T / np.sqrt(r * d))
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class DescentResult(Result):
+    """Gradient descent from several starts and its average."""
+
+    estimate: Floats | None  #: mean of S over the starts that did not diverge
+    status: str  #: the worst of the starts
+    errors: Floats  #: of each start, where S is known
+    averaged_errors: Floats  #: of the mean over starts 0 .. m
+    descents: list[Descent]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Prediction(Result):
+    bayes_optimal: Floats  #: E[g(htilde)], htilde ~ N(omega, 2 error), (n, T, T)
+    plug_in: Floats  #: g(omega)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class SweepResult(Result):
+    """Points of a study, each a dictionary of settings and values."""
+
+    points: list[dict[str, Any]]
+    computed: int  #: by this call
+    stopped: bool
+    csv: str  #: as in results.csv
+    summary: str  #: as in summary.csv, means over seeds
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One setting or value over all points; NaN where a point has none.
+
+        >>> result.column("error")
+        """
+        if not any(name in point for point in self.points):
+            known = sorted({key for point in self.points for key in point})
+            raise ValueError(f"column must be one of {', '.join(known)}, got {name!r}")
+        return np.array([point.get(name, np.nan) for point in self.points])
+
+    def __repr__(self) -> str:
+        done = sum("status" in point for point in self.points)
+        counts = {name: value for name, value in self._fields() if name not in ("points", "csv", "summary")}
+        lines = [f"  points: {len(self.points)}, {done} done", *(f"  {name}: {value}" for name, value in counts.items())]
+        return f"{type(self).__name__}\n" + "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class RerunResult(SweepResult):
+    """A study done again, beside what it gave before."""
+
+    compared: int  #: points with a result both times
+    same_bits: int  #: of those
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class SweepPlan(Result):
+    """What a sweep would do."""
+
+    tasks: int  #: of the shard
+    done: int
+    failed: int
+    missing: int
+    seconds: float  #: estimate for what is missing
+    measured: bool  #: by runs of this study, rather than by counting operations
+
+
+# ---- several layers: matrices between layers are L x L, their traces are what one layer's numbers are
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class DeepTheoryCurve(Result):
+    """Errors of several layers for large d, one entry for each alpha (columns as of `bayesaim theory`)."""
+
+    alpha: Floats
+    estimation_error: Floats  #: sum over layers of E||Shat_l - S_l||^2/d = Tr C
+    standard_error: Floats  #: of the former, from the sampled expectations
+    error: Floats  #: C = Q - q, (n, L, L)
+    overlap: Floats  #: q
+    conjugate_overlap: Floats  #: qhat; infinite at exact recovery
+    generalization_error: Floats | None  #: of the Bayes-optimal prediction of a new output; None unless asked for
+    plugin_generalization_error: Floats | None  #: of the prediction g(omega)
+    status: NDArray[np.str_]
+    iterations: NDArray[np.int64]
+
+    @property
+    def layer_errors(self) -> Floats:
+        """E||Shat_l - S_l||^2/d, (n, L)"""
+        return np.diagonal(self.error, axis1=1, axis2=2)
+
+    def __len__(self) -> int:
+        return len(self.alpha)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class DeepAmpResult(Result):
+    """The last iterate of AMP (the most consistent one if it diverged), and its history, an entry per iteration."""
+
+    estimates: Floats  #: Shat_l, (L, d, d)
+    predicted_error: Floats  #: C, L x L
+    error: Floats | None  #: Tr (Shat_l - S_l)(Shat_k - S_k)/d, L x L, where the S are known; its trace is the error
+    status: str
+    true_errors: Floats | None  #: (iterations, L, L)
+    predicted_errors: Floats
+    self_overlaps: Floats  #: Tr Shat_l Shat_k / d
+    noise_covariances: Floats  #: Delta of R
+    changes: Floats
+    seconds: Floats
+
+    @property
+    def iterations(self) -> int:
+        return len(self.changes)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class JointlyDenoised(Result):
+    estimates: Floats  #: Shat_l, (L, d, d)
+    posterior_covariance: Floats  #: C, L x L
+    method: str  #: "innovation" or "combination"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class PolynomialEstimator(Result):
+    """The best polynomial of a degree in the noisy matrices R_l, for large d.
+
+    Shat_k = mean_k + sum_w coefficient_wk (w + w*)/2, words w in the letters x_l = (R_l - mean_l)/scale_l.
+    """
+
+    words: list[list[int]]
+    coefficients: Floats  #: words x L
+    means: Floats
+    scales: Floats
+    errors: Floats  #: C of degree 0, 1, .., (degree + 1, L, L)
+    estimates: Floats | None  #: of the matrices that were given, (L, d, d)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Encoded(Result):
+    """All layers of an encoder on n samples; without the first axis for one sample."""
+
+    logits: Floats  #: H_l, (n, L, T, T)
+    attention: Floats  #: softmax(beta H_l)
+    read_out: Floats  #: softmax(beta H_l) X_(l-1), (n, L, T, d)
+    tokens: Floats  #: X_l = residual X_(l-1) + read_out

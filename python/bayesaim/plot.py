@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Pictures with matplotlib; each function draws into `ax`, or into a new figure, and returns the axes."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _arguments as check
+from . import _core
+from ._results import AmpResult, DeepAmpResult, DeepTheoryCurve, Floats, TheoryCurve
+from ._spectral import Spectrum
+
+BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"  # told apart by everyone
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot  # type: ignore[import]
+
+    return matplotlib.pyplot.subplots(figsize=(5.5, 3.8), layout="constrained")[1]
+
+
+def theory(
+    curve: TheoryCurve | DeepTheoryCurve,
+    *,
+    generalization: bool = False,
+    label: str = "Bayes-optimal",
+    log: bool | None = None,
+    ax: Any = None,
+) -> Any:
+    """Error against alpha, and the generalisation error dashed; logarithmic axes where no error is 0, unless told.
+
+    >>> bayesaim.plot.theory(bayesaim.theory(prior, channel, np.linspace(0.01, 0.2, 100)))
+    """
+    ax = _axes(ax)
+    errors = curve.estimation_error
+    if log is None:
+        log = bool(errors.min() > 0 and errors.max() > 30 * errors.min())
+    (line,) = ax.plot(curve.alpha, errors, label=label)
+    if curve.standard_error.any():
+        width = 2 * curve.standard_error
+        ax.fill_between(curve.alpha, errors - width, errors + width, color=line.get_color(), alpha=0.2, lw=0)
+    if generalization:
+        if curve.generalization_error is None:
+            raise ValueError("curve must be one with generalization=True, got one without")
+        ax.plot(curve.alpha, curve.generalization_error, "--", color=line.get_color(), label=f"{label}, generalisation")
+    if log:
+        ax.set(xscale="log", yscale="log")
+    else:
+        ax.set_ylim(bottom=0)
+    ax.set(xlabel="α = n/d²", ylabel="error" if generalization else "estimation error")
+    ax.legend(frameon=False)
+    return ax
+
+
+def _traces(errors: Floats) -> Floats:
+    """Of several layers the sum of their errors."""
+    return np.asarray(np.trace(errors, axis1=1, axis2=2)) if errors.ndim == 3 else errors
+
+
+def amp_trajectory(
+    result: AmpResult | DeepAmpResult,
+    state_evolution: ArrayLike | None = None,
+    *,
+    bayes_optimal: float | None = None,
+    ax: Any = None,
+) -> Any:
+    """Error of AMP, measured and predicted, against iterations, beside the trajectory of state evolution.
+
+    State evolution has no damping: run AMP with damping=0 to compare step by step, or give the fixed point alone.
+
+    >>> bayesaim.plot.amp_trajectory(result, bayesaim.trajectory(prior, channel, alpha, result.iterations))
+    """
+    ax = _axes(ax)
+    steps = np.arange(1, result.iterations + 1)
+    if result.true_errors is not None and np.isfinite(result.true_errors).any():
+        ax.plot(steps, _traces(result.true_errors), "o", ms=4, color=VERMILION, label="AMP, measured")
+    ax.plot(steps, _traces(result.predicted_errors), "x", ms=5, color=GREEN, label="AMP, its own prediction")
+    if state_evolution is not None:
+        errors = _traces(check.array("state evolution", state_evolution))
+        ax.plot(np.arange(len(errors)), errors, color=BLUE, label="state evolution")
+    if bayes_optimal is not None:
+        ax.axhline(bayes_optimal, color=GREY, ls="--", label="Bayes-optimal")
+    ax.set(xlabel="iteration", ylabel="estimation error")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+def spectrum(
+    spectrum: Spectrum, eigenvalues: ArrayLike | None = None, *, bins: int = 60, points: int = 400, ax: Any = None
+) -> Any:
+    """Density of the eigenvalues of S + sqrt(D) Xi, over a histogram of those of a matrix.
+
+    >>> bayesaim.plot.spectrum(bayesaim.Spectrum(prior, 0.1), np.linalg.eigvalsh(noisy))
+    """
+    ax = _axes(ax)
+    if eigenvalues is not None:
+        values, _ = check.line("eigenvalues", eigenvalues)
+        ax.hist(values, bins=bins, density=True, color=GREY, alpha=0.5, label=f"{len(values)} eigenvalues")
+    for number, (low, high) in enumerate(spectrum.edges):
+        # dense at the edges, where the density is a square root
+        x: Floats = low + (high - low) * (1 - np.cos(np.linspace(0, np.pi, points))) / 2
+        ax.plot(x, spectrum.density(x), color=BLUE, label="theory" if number == 0 else None)
+    ax.set(xlabel="eigenvalue", ylabel="density")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+__all__ = ["theory", "amp_trajectory", "spectrum"]

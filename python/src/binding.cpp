@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+#include "binding.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <Eigen/Eigenvalues>
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/linalg/symmetric_eigen.hpp"
+
+namespace bayesaim::python {
+
+std::string type_name(const py::handle& value) {
+    return value.is_none() ? "None" : py::str(py::type::of(value).attr("__name__")).cast<std::string>();
+}
+
+void throw_type(const std::string& name, const char* requirement, const py::handle& value) {
+    throw py::type_error(fmt::format("{} must be {}, got {}", name, requirement, type_name(value)));
+}
+
+namespace {
+
+std::string shape_text(const py::array& array) {
+    return py::str(py::tuple(array.attr("shape"))).cast<std::string>();
+}
+
+py::object whole(const char* name, const py::handle& value) {
+    py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!index || PyBool_Check(value.ptr())) {
+        PyErr_Clear();
+        throw_type(name, "a whole number", value);
+    }
+    return index;
+}
+
+}  // namespace
+
+double number(const char* name, const py::handle& value) {
+    const double result = PyBool_Check(value.ptr()) ? -1 : PyFloat_AsDouble(value.ptr());
+    if (PyBool_Check(value.ptr()) || (result == -1 && PyErr_Occurred() != nullptr)) {
+        const bool too_large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+        PyErr_Clear();
+        if (too_large) throw_invalid(name, "below 1e308 in size", "more");
+        throw_type(name, "a number", value);
+    }
+    return result;
+}
+
+int whole_number(const char* name, const py::handle& value) {
+    const py::object index = whole(name, value);
+    int overflow = 0;
+    const long long result = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    constexpr long long most = std::numeric_limits<int>::max();
+    if (overflow != 0 || result < -most || result > most)
+        throw_invalid(name, fmt::format("between {} and {}", -most, most),
+                      py::str(index).cast<std::string>());
+    return static_cast<int>(result);
+}
+
+std::uint64_t seed_number(const char* name, const py::handle& value) {
+    const py::object index = whole(name, value);
+    const unsigned long long result = PyLong_AsUnsignedLongLong(index.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        throw_invalid(name, "between 0 and 2^64 - 1", py::str(index).cast<std::string>());
+    }
+    return result;
+}
+
+std::string text(const char* name, const py::handle& value) {
+    if (!py::isinstance<py::str>(value)) throw_type(name, "a text", value);
+    return value.cast<std::string>();
+}
+
+Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions) {
+    if (value.is_none()) throw_type(name, "an array of numbers", value);
+    py::array any;
+    try {
+        any = py::array::ensure(value);
+    } catch (const py::error_already_set&) {
+        throw_type(name, "an array of numbers", value);
+    }
+    if (!any) {
+        PyErr_Clear();
+        throw_type(name, "an array of numbers", value);
+    }
+    const char kind = any.dtype().kind();
+    if (kind != 'f' && kind != 'i' && kind != 'u') {
+        throw py::type_error(fmt::format("{} must be real numbers, got dtype {}", name,
+                                         py::str(any.dtype()).cast<std::string>()));
+    }
+    if (any.ndim() != dimensions) {
+        throw_invalid(name, fmt::format("an array of {} dimension{}", dimensions, dimensions == 1 ? "" : "s"),
+                      "shape " + shape_text(any));
+    }
+    Array array = Array::ensure(any);
+    if (!array) throw py::error_already_set();
+    const double* entries = array.data();
+    for (py::ssize_t i = 0; i < array.size(); ++i) {
+        if (!std::isfinite(entries[i])) throw_invalid(name, "finite", entries[i]);
+    }
+    return array;
+}
+
+channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns) {
+    const bool cube =
+        py::isinstance<py::array>(value) && py::reinterpret_borrow<py::array>(value).ndim() == 3;
+    const Array array = numbers(name, value, cube ? 3 : 2);
+    const Eigen::Index n = array.shape(0), size = n > 0 ? array.size() / n : columns;
+    if (size != columns) {
+        throw_invalid(name, fmt::format("of shape (n, {})", columns), "shape " + shape_text(array));
+    }
+    return Eigen::Map<const channels::Rows>(array.data(), n, columns);
+}
+
+linalg::Matrix symmetric_matrix(const char* name, const py::handle& value) {
+    const Array array = numbers(name, value, 2);
+    if (array.shape(0) != array.shape(1)) throw_invalid(name, "square", "shape " + shape_text(array));
+    linalg::Matrix matrix = Eigen::Map<const channels::Rows>(array.data(), array.shape(0), array.shape(1));
+    linalg::check_symmetric(name, matrix);
+    return matrix;
+}
+
+std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value) {
+    const Array array = numbers(name, value, 3);
+    if (array.shape(1) != array.shape(2)) throw_invalid(name, "square", "shape " + shape_text(array));
+    std::vector<linalg::Matrix> result;
+    for (py::ssize_t i = 0; i < array.shape(0); ++i) {
+        result.emplace_back(Eigen::Map<const channels::Rows>(array.data(i), array.shape(1), array.shape(2)));
+        linalg::check_symmetric(name, result.back());
+    }
+    return result;
+}
+
+linalg::Overlap covariance(const char* name, const py::handle& value, int layers) {
+    check_between("layers", layers, 1, linalg::max_layers);
+    const bool matrix_like = py::isinstance<py::array>(value) && value.cast<py::array>().ndim() > 0;
+    if (!matrix_like && PyNumber_Check(value.ptr()) != 0) {
+        const double factor = number(name, value);
+        check_non_negative(name, factor);
+        return factor * linalg::Overlap::Identity(layers, layers);
+    }
+    const linalg::Matrix matrix = symmetric_matrix(name, value);
+    check_size(fmt::format("layers of the {}", name), matrix.rows(), layers);
+    const double smallest = Eigen::SelfAdjointEigenSolver<linalg::Matrix>(matrix).eigenvalues()[0];
+    // rounding leaves a zero eigenvalue slightly negative
+    if (smallest < -1e-14 * matrix.norm()) throw_invalid(name, "without negative eigenvalues", smallest);
+    return matrix;
+}
+
+py::dict to_dict(const Parameters& parameters) {
+    py::dict result;
+    for (const auto& [key, value] : parameters) result[py::str(key)] = value;
+    return result;
+}
+
+void append_parameters(const py::object& given, Parameters& parameters) {
+    if (!py::isinstance<py::dict>(given)) throw_type("parameters", "a dict of numbers", given);
+    for (const auto& [key, value] : given.cast<py::dict>()) {
+        std::string name = text("name of a parameter", key);
+        const double one = number(name.c_str(), value);
+        parameters.emplace_back(std::move(name), one);
+    }
+}
+
+std::string call_text(const py::handle& self, const Parameters& parameters) {
+    std::string arguments;
+    for (const auto& [key, value] : parameters)
+        arguments += fmt::format("{}{}={:g}", arguments.empty() ? "" : ", ", key, value);
+    return fmt::format("{}({})", type_name(self), arguments);
+}
+
+namespace {
+
+template <class Matrix>
+py::array move_to_array(Matrix matrix, py::ssize_t row_step, py::ssize_t column_step) {
+    auto owner = std::make_unique<Matrix>(std::move(matrix));
+    const double* data = owner->data();
+    const py::ssize_t n = owner->rows(), m = owner->cols(), size = sizeof(double);
+    const py::capsule base(owner.get(), [](void* pointer) { delete static_cast<Matrix*>(pointer); });
+    (void)owner.release();
+    return py::array_t<double>({n, m}, {row_step * size, column_step * size}, data, base);
+}
+
+}  // namespace
+
+py::array to_array(linalg::Matrix matrix) {
+    const Eigen::Index step = matrix.rows();
+    return move_to_array(std::move(matrix), 1, step);
+}
+py::array to_array(channels::Rows matrix) {
+    const Eigen::Index step = matrix.cols();
+    return move_to_array(std::move(matrix), step, 1);
+}
+py::array to_array(const std::vector<double>& values) {
+    return py::array_t<double>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+py::array to_array(const linalg::Vector& values) { return py::array_t<double>(values.size(), values.data()); }
+
+py::array to_array(const linalg::Overlap& matrix) { return to_array(linalg::Matrix(matrix)); }
+
+py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape) {
+    return array.attr("reshape")(py::cast(shape)).cast<py::array>();
+}
+
+template <class Call>
+bool Watch::with_python(Call call) {
+    if (stop_) return false;
+    const py::gil_scoped_acquire lock;
+    try {
+        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+        if (!call()) stop_ = true;
+    } catch (...) {
+        const std::lock_guard guard(mutex_);
+        if (!error_) error_ = std::current_exception();
+        stop_ = true;
+    }
+    return !stop_;
+}
+
+bool Watch::report(double done, double total, const std::string& text) {
+    return with_python([&] {
+        if (callback_.is_none() || done < reported_) return true;
+        reported_ = done;
+        const py::object answer = callback_(done, total, text);
+        return !py::isinstance<py::bool_>(answer) || answer.cast<bool>();
+    });
+}
+
+bool Watch::look() {
+    return with_python([] { return true; });
+}
+
+void Watch::finish() const {
+    if (error_) std::rethrow_exception(error_);
+}
+
+}  // namespace bayesaim::python

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pybind11/complex.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "bayesaim/channels/channel.hpp"
+#include "bayesaim/linalg/blas.hpp"
+#include "bayesaim/spectral/spectral_law.hpp"
+
+/// What all parts of the Python module share: arguments, arrays, progress.
+namespace bayesaim::python {
+
+namespace py = pybind11;
+
+/// Double, C-contiguous; made so by a copy where it is not.
+using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+// ---- arguments: a caller's mistake is a TypeError or ValueError of one line -------------------------------
+
+double number(const char* name, const py::handle& value);
+int whole_number(const char* name, const py::handle& value);
+std::uint64_t seed_number(const char* name, const py::handle& value);  ///< 0 to 2^64 - 1
+std::string text(const char* name, const py::handle& value);
+/// Finite real numbers of any shape with so many dimensions.
+Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions);
+/// n x columns; (n, T, T) counts as n x T^2.
+channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns);
+/// A square symmetric matrix.
+linalg::Matrix symmetric_matrix(const char* name, const py::handle& value);
+/// (L, d, d), an array or a list of matrices, each symmetric.
+std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value);
+/// L x L, symmetric, no negative eigenvalue; a number stands for so many times the identity.
+linalg::Overlap covariance(const char* name, const py::handle& value, int layers);
+
+[[noreturn]] void throw_type(const std::string& name, const char* requirement, const py::handle& value);
+
+/// What a method written in Python returned.
+template <class Value>
+Value returned(const char* method, const char* requirement, const py::object& given) {
+    try {
+        return given.cast<Value>();
+    } catch (const py::cast_error&) {
+        throw_type(std::string("what ") + method + " returns", requirement, given);
+    }
+}
+
+/// pybind11 answers arguments that do not fit with a page of signatures. Makes one line of it, for all
+/// functions of the module and methods of its classes.
+void answer_in_one_line(const py::module_& module);
+
+// ---- priors and channels ----------------------------------------------------------------------------------
+
+using Parameters = std::vector<std::pair<std::string, double>>;
+
+py::dict to_dict(const Parameters& parameters);
+/// What a method `parameters` written in Python returned.
+void append_parameters(const py::object& given, Parameters& parameters);
+/// "Wishart(width=0.5)"
+std::string call_text(const py::handle& self, const Parameters& parameters);
+std::string type_name(const py::handle& value);
+
+// ---- arrays -----------------------------------------------------------------------------------------------
+
+/// The matrix as an array that owns its memory: moved, not copied.
+py::array to_array(linalg::Matrix matrix);
+py::array to_array(channels::Rows matrix);
+py::array to_array(const std::vector<double>& values);
+py::array to_array(const linalg::Vector& values);
+py::array to_array(const linalg::Overlap& matrix);
+/// (L, d, d), matrix after matrix; all of one size.
+template <class Matrix>
+py::array stacked(const std::vector<Matrix>& matrices) {
+    const auto n = static_cast<py::ssize_t>(matrices.size());
+    const py::ssize_t rows = n > 0 ? matrices.front().rows() : 0,
+                      columns = n > 0 ? matrices.front().cols() : 0;
+    py::array_t<double> result({n, rows, columns});
+    for (py::ssize_t i = 0; i < n; ++i)
+        Eigen::Map<channels::Rows>(result.mutable_data(i), rows, columns) =
+            matrices[static_cast<std::size_t>(i)];
+    return result;
+}
+/// The same numbers in another shape, without a copy: `array` must be C-contiguous.
+py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape);
+
+/// f(), without the interpreter's lock.
+template <class Function>
+auto without_lock(Function f) {
+    const py::gil_scoped_release unlock;
+    return f();
+}
+
+/// f(x) for each entry, in the shape of the argument, without the interpreter's lock.
+template <class Function>
+py::array_t<double> map(const Array& x, Function f) {
+    py::array_t<double> result(std::vector<py::ssize_t>(x.shape(), x.shape() + x.ndim()));
+    const double* in = x.data();
+    double* out = result.mutable_data();
+    const py::ssize_t size = x.size();
+    {
+        const py::gil_scoped_release unlock;
+        for (py::ssize_t i = 0; i < size; ++i) out[i] = f(in[i]);
+    }
+    return result;
+}
+
+// ---- progress and Ctrl-C ----------------------------------------------------------------------------------
+
+/// Stands between a computation that runs without the interpreter's lock and Python: reports progress to a
+/// callback(done, total, text) and looks for Ctrl-C. What Python raises stops the computation and is raised
+/// again by finish(). May be used from several threads: a report that another one has overtaken is left out.
+class Watch {
+  public:
+    explicit Watch(py::object callback) : callback_(std::move(callback)) {}
+
+    /// False: stop. Without the lock.
+    bool report(double done, double total, const std::string& text);
+    /// The same, without a report.
+    bool look();
+    /// With the lock, after the computation.
+    void finish() const;
+
+  private:
+    template <class Call>
+    bool with_python(Call call);
+
+    py::object callback_;
+    double reported_ = 0;  // under the interpreter's lock
+    std::atomic<bool> stop_ = false;
+    std::mutex mutex_;
+    std::exception_ptr error_;
+};
+
+// ---- the parts --------------------------------------------------------------------------------------------
+
+void bind_priors(py::module_& module);
+void bind_channels(py::module_& module);
+void bind_spectral(py::module_& module);
+void bind_theory(py::module_& module);
+void bind_data(py::module_& module);
+void bind_estimators(py::module_& module);
+void bind_experiments(py::module_& module);
+void bind_testing(py::module_& module);
+void bind_deep_theory(py::module_& module);
+void bind_deep_estimators(py::module_& module);
+
+}  // namespace bayesaim::python

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// Datasets: one's own arrays, synthetic ones, files.
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/data/deep_attention.hpp"
+
+#include "dataset.hpp"
+#include "layers.hpp"
+
+namespace bayesaim::python {
+namespace {
+
+using channels::Channel;
+using data::TokenSource;
+using priors::Prior;
+
+/// The interpreter's reference to an array, given back under its lock whoever drops it last.
+std::shared_ptr<const void> keep_alive(const py::array& array) {
+    return {new py::object(array), [](const py::object* object) {
+                const py::gil_scoped_acquire lock;
+                delete object;
+            }};
+}
+
+template <class Scalar>
+void check_tokens_finite(const py::array& array) {
+    const auto* entries = static_cast<const Scalar*>(array.data());
+    const py::ssize_t size = array.size(), per_sample = array.shape(1) * array.shape(2);
+    for (py::ssize_t i = 0; i < size; ++i) {
+        if (!std::isfinite(entries[i])) {
+            throw_invalid(fmt::format("tokens of sample {}", i / per_sample), "finite",
+                          static_cast<double>(entries[i]));
+        }
+    }
+}
+
+/// A view of a C-contiguous (n, T, d) array of doubles or floats: that is d x (n T), column after column.
+std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
+    const auto n = array.shape(0), tokens = array.shape(1), dim = array.shape(2);
+    if (array.dtype().is(py::dtype::of<float>())) {
+        check_tokens_finite<float>(array);
+        return data::borrowed_tokens(static_cast<const float*>(array.data()), n, tokens, dim,
+                                     keep_alive(array));
+    }
+    check_tokens_finite<double>(array);
+    return data::borrowed_tokens(static_cast<const double*>(array.data()), n, tokens, dim, keep_alive(array));
+}
+
+/// d x d, or (L, d, d) for several layers.
+std::vector<linalg::Matrix> layer_weights(const py::array& weights, Eigen::Index dim) {
+    std::vector<linalg::Matrix> result;
+    if (weights.ndim() == 3) {
+        result = symmetric_matrices("weights", weights);
+    } else {
+        result.push_back(symmetric_matrix("weights", weights));
+    }
+    for (const linalg::Matrix& matrix : result) check_size("dimension of the weights", matrix.rows(), dim);
+    return result;
+}
+
+/// `tokens` has been made C-contiguous float64 or float32 by the caller, with a copy only where it must.
+std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::object& outputs,
+                                           const std::optional<py::array>& weights) {
+    auto result = std::make_shared<PythonDataset>();
+    result->data.tokens = view_tokens(tokens);
+    result->given_tokens = tokens;
+    const Eigen::Index count = tokens.shape(1) * tokens.shape(1);
+    if (!outputs.is_none()) {
+        result->data.outputs = rows("outputs", outputs, count);
+        check_size("rows of the outputs", result->data.outputs.rows(), tokens.shape(0));
+    }
+    if (weights) result->weights = layer_weights(*weights, tokens.shape(2));
+    return result;
+}
+
+std::shared_ptr<PythonDataset> generate(const Prior& prior, const Channel& channel, Eigen::Index dim,
+                                        double alpha, std::uint64_t seed, bool regenerate, bool single,
+                                        bool test, std::size_t threads) {
+    prior.law();  // with the lock
+    auto result = std::make_shared<PythonDataset>();
+    const py::gil_scoped_release unlock;
+    ThreadPool pool(threads);
+    data::Synthetic synthetic = data::make_synthetic(
+        prior, channel, synthetic_options(dim, alpha, seed, regenerate, single, test), pool);
+    result->data = std::move(synthetic.data);
+    result->weights.push_back(std::move(synthetic.weights));
+    return result;
+}
+
+/// The tokens as (n, T, d): the caller's array, a view of ours, or, where none are kept in double precision,
+/// a new array.
+py::object tokens_array(const py::object& self) {
+    const auto& dataset = self.cast<const PythonDataset&>();
+    if (!dataset.given_tokens.is_none()) return dataset.given_tokens;
+    const TokenSource& source = dataset.tokens();
+    linalg::Matrix scratch;
+    const double* first = nullptr;
+    {
+        const py::gil_scoped_release unlock;
+        first = source.block({0, static_cast<std::size_t>(source.samples())}, scratch).data();
+    }
+    const std::vector<py::ssize_t> shape{source.samples(), source.tokens(), source.dim()};
+    if (first == scratch.data() && scratch.size() > 0) {
+        const py::array transposed = to_array(std::move(scratch)).attr("T").cast<py::array>();
+        return reshaped(transposed, shape);
+    }
+    py::array_t<double> view(shape, first, self);
+    view.attr("flags").attr("writeable") = false;
+    return view;
+}
+
+py::object outputs_array(const py::object& self) {
+    const auto& dataset = self.cast<const PythonDataset&>();
+    if (dataset.data.outputs.size() == 0) return py::none();
+    const py::ssize_t tokens = dataset.tokens().tokens();
+    py::array_t<double> view({static_cast<py::ssize_t>(dataset.data.outputs.rows()), tokens, tokens},
+                             dataset.data.outputs.data(), self);
+    view.attr("flags").attr("writeable") = false;
+    return view;
+}
+
+py::object weights_array(const py::object& self) {
+    const auto& weights = self.cast<const PythonDataset&>().weights;
+    if (weights.empty()) return py::none();
+    if (weights.size() > 1) return stacked(weights);
+    const linalg::Matrix& s = weights.front();
+    py::array_t<double> view({s.rows(), s.cols()}, s.data(), self);  // symmetric
+    view.attr("flags").attr("writeable") = false;
+    return view;
+}
+
+std::shared_ptr<PythonDataset> read(const std::string& file, const Channel& channel) {
+    auto result = std::make_shared<PythonDataset>();
+    const py::gil_scoped_release unlock;
+    data::DatasetContents contents = data::read_dataset(file, channel, data::Outputs::optional);
+    result->data = std::move(contents.data);
+    result->weights = std::move(contents.weights);
+    return result;
+}
+
+void write(const PythonDataset& dataset, const std::string& file, const Priors& priors,
+           const Channel& channel, bool single) {
+    check_data(dataset, channel);
+    laws_of(priors, channel);
+    Watch watch{py::none()};
+    {
+        const py::gil_scoped_release unlock;
+        data::write_dataset(
+            file, dataset.data, channel, dataset.weights, data::describe(pointers_to(priors), channel),
+            single ? data::Precision::float_precision : data::Precision::double_precision, [&](double) {
+                if (!watch.look()) throw std::runtime_error("interrupted");
+            });
+    }
+    watch.finish();
+}
+
+py::array attention_indices(const PythonDataset& dataset, const py::array& weights, std::size_t threads) {
+    const std::vector<linalg::Matrix> layers = layer_weights(weights, dataset.tokens().dim());
+    channels::Rows result;
+    {
+        const py::gil_scoped_release unlock;
+        ThreadPool pool(threads);
+        result = data::all_layer_indices(dataset.tokens(), layers, pool);
+    }
+    return to_array(std::move(result));
+}
+
+}  // namespace
+
+void check_data(const PythonDataset& dataset, const Channel& channel) {
+    check_size("tokens of the channel", channel.tokens(), dataset.tokens().tokens());
+    if (dataset.data.outputs.size() == 0) throw_invalid("dataset", "one with outputs", "none");
+    if (!dataset.weights.empty())
+        check_size("layers of the channel", channel.layers(), static_cast<long long>(dataset.weights.size()));
+    const py::gil_scoped_release unlock;
+    data::check_outputs(channel, dataset.data);
+}
+
+data::SyntheticOptions synthetic_options(Eigen::Index dim, double alpha, std::uint64_t seed, bool regenerate,
+                                         bool single, bool test) {
+    return {dim,
+            alpha,
+            seed,
+            regenerate ? data::TokenStorage::regenerate : data::TokenStorage::memory,
+            single ? data::Precision::float_precision : data::Precision::double_precision,
+            test};
+}
+
+void bind_data(py::module_& module) {
+    py::class_<PythonDataset, std::shared_ptr<PythonDataset>>(module, "Dataset")
+        .def_property_readonly("samples", [](const PythonDataset& d) { return d.tokens().samples(); })
+        .def_property_readonly("token_count", [](const PythonDataset& d) { return d.tokens().tokens(); })
+        .def_property_readonly("dim", [](const PythonDataset& d) { return d.tokens().dim(); })
+        .def_property_readonly("alpha", [](const PythonDataset& d) { return d.data.alpha(); })
+        .def_property_readonly("tokens", &tokens_array)
+        .def_property_readonly("outputs", &outputs_array)
+        .def_property_readonly("weights", &weights_array)
+        .def("check", &check_data, py::arg("channel"))
+        .def("attention_indices", &attention_indices, py::arg("weights"), py::arg("threads"));
+    module.def("dataset_from_arrays", &from_arrays, py::arg("tokens"), py::arg("outputs"),
+               py::arg("weights"));
+    module.def("generate", &generate, py::arg("prior"), py::arg("channel"), py::arg("dim"), py::arg("alpha"),
+               py::arg("seed"), py::arg("regenerate"), py::arg("single"), py::arg("test"),
+               py::arg("threads"));
+    module.def("read_dataset", &read, py::arg("file"), py::arg("channel"));
+    module.def("write_dataset", &write, py::arg("dataset"), py::arg("file"), py::arg("priors"),
+               py::arg("channel"), py::arg("single"));
+}
+
+}  // namespace bayesaim::python

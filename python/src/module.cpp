@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// The compiled part of the Python module. Functions here are thin and private; the public ones, with their
+// checks of arguments and their results, are in python/bayesaim/*.py.
+#include "bayesaim/core/version.hpp"
+
+#include "binding.hpp"
+
+PYBIND11_MODULE(_core, module) {
+    namespace py = pybind11;
+    using namespace bayesaim;
+    module.doc() = "Bayes-optimal learning of attention: the compiled library behind the module bayesaim.";
+    module.def("version", [] { return std::string(version()); });
+    module.def("git_commit", [] { return std::string(git_commit()); });
+    module.def("blas_threads", &linalg::blas_threads,
+               "Threads of OpenBLAS outside our calls, which leave them as they were.");
+    module.def("better_blas_kernels", []() -> std::optional<std::string> {
+        const char* kernels = linalg::better_blas_kernels();
+        return kernels != nullptr ? std::optional<std::string>(kernels) : std::nullopt;
+    });
+    python::bind_spectral(module);
+    python::bind_priors(module);
+    python::bind_channels(module);
+    python::bind_theory(module);
+    python::bind_data(module);
+    python::bind_estimators(module);
+    python::bind_experiments(module);
+    python::bind_testing(module);
+    python::bind_deep_theory(module);
+    python::bind_deep_estimators(module);
+    python::answer_in_one_line(module);
+}

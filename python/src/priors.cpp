@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// Priors: those of the table, and one's own by subclassing.
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/priors/multi_head.hpp"
+#include "bayesaim/priors/table.hpp"
+#include "bayesaim/priors/user_spectrum.hpp"
+#include "bayesaim/priors/wigner.hpp"
+#include "bayesaim/priors/wishart.hpp"
+
+#include "binding.hpp"
+
+namespace bayesaim::python {
+namespace {
+
+using priors::Prior;
+
+std::unique_ptr<priors::UserSpectrum> user_spectrum(const py::object& eigenvalues,
+                                                    const py::object& weights) {
+    const Array x = numbers("eigenvalues", eigenvalues, 1);
+    const std::span<const double> positions(x.data(), static_cast<std::size_t>(x.size()));
+    if (weights.is_none()) return std::make_unique<priors::UserSpectrum>(positions);
+    const Array w = numbers("weights", weights, 1);
+    return std::make_unique<priors::UserSpectrum>(positions,
+                                                  std::span(w.data(), static_cast<std::size_t>(w.size())));
+}
+
+/// A prior written in Python: spectrum() or law(), and sample() where a Haar rotation of the spectrum is not
+/// what is meant. The law is asked for once.
+class PythonPrior final : public Prior {
+  public:
+    std::string name() const override {
+        const py::gil_scoped_acquire lock;
+        const py::function own = py::get_override(as_prior(), "name");
+        if (own) return returned<std::string>("name", "a text", own());
+        return type_name(py::cast(as_prior()));
+    }
+    Parameters parameters() const override {
+        const py::gil_scoped_acquire lock;
+        const py::function own = py::get_override(as_prior(), "parameters");
+        Parameters result;
+        if (own) append_parameters(own(), result);
+        return result;
+    }
+    const spectral::SpectralLaw& law() const override {
+        if (law_ == nullptr) find_law();
+        return *law_;
+    }
+    linalg::Matrix sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
+                          ThreadPool& pool) const override {
+        {
+            const py::gil_scoped_acquire lock;
+            if (const py::function own = py::get_override(as_prior(), "sample")) {
+                linalg::Matrix matrix = symmetric_matrix("sample", own(dim, seed, index));
+                check_size("dimension of the sample", matrix.rows(), dim);
+                return matrix;
+            }
+            spectrum();
+        }
+        return spectrum_->sample(dim, seed, index, pool);
+    }
+
+  private:
+    const Prior* as_prior() const { return this; }
+    // Methods written in Python may let other threads in: what one of them found first, and uses, stays.
+    void find_law() const {
+        const py::gil_scoped_acquire lock;
+        const py::function own = py::get_override(as_prior(), "law");
+        if (!own) {
+            law_ = &spectrum().law();
+            return;
+        }
+        const py::object given = own();
+        if (!py::isinstance<spectral::SpectralLaw>(given))
+            throw py::type_error(
+                fmt::format("{}.law must return a SpectralLaw, got {}", name(), type_name(given)));
+        if (law_ != nullptr) return;
+        // An attribute, so that the garbage collector sees a law that refers to its prior.
+        const py::object self = py::cast(as_prior());
+        if (PyObject_GenericSetAttr(self.ptr(), py::str("_law").ptr(), given.ptr()) != 0) {
+            PyErr_Clear();  // __slots__
+            kept_ = given;
+        }
+        law_ = given.cast<const spectral::SpectralLaw*>();
+    }
+    const priors::UserSpectrum& spectrum() const {  // with the lock
+        if (spectrum_ != nullptr) return *spectrum_;
+        const py::function own = py::get_override(as_prior(), "spectrum");
+        if (!own) throw py::type_error("a prior needs a method spectrum, or law and sample");
+        const py::object given = own();
+        const bool weighted = py::isinstance<py::tuple>(given) && py::len(given) == 2;
+        auto found = weighted ? user_spectrum(given[py::int_(0)], given[py::int_(1)])
+                              : user_spectrum(given, py::none());
+        if (spectrum_ == nullptr) spectrum_ = std::move(found);
+        return *spectrum_;
+    }
+
+    mutable std::unique_ptr<priors::UserSpectrum> spectrum_;
+    mutable py::object kept_;
+    mutable std::atomic<const spectral::SpectralLaw*> law_ = nullptr;
+};
+
+}  // namespace
+
+void bind_priors(py::module_& module) {
+    py::class_<Prior, PythonPrior, std::shared_ptr<Prior>>(module, "Prior", R"(
+Rotationally invariant prior on symmetric d x d weight matrices S.
+
+For a prior of your own define in a subclass
+    spectrum(self)                  eigenvalues, or (eigenvalues, weights): S = O diag(eigenvalues) O^T, O Haar
+or  law(self)                       a SpectralLaw, and
+    sample(self, dim, seed, index)  a symmetric dim x dim array
+and if you like name(self) and parameters(self). spectrum and law are asked for once.
+
+>>> class Signs(bayesaim.Prior):
+...     def spectrum(self): return [-1, 1], [0.3, 0.7])")
+        .def(py::init<>())
+        .def("name", &Prior::name)
+        .def("parameters", [](const Prior& prior) { return to_dict(prior.parameters()); })
+        .def("law", &Prior::law, py::return_value_policy::reference_internal,
+             "Law of the eigenvalues of S for large d.")
+        .def(
+            "sample",
+            [](const Prior& prior, const py::object& dim, const py::object& seed, const py::object& index,
+               const py::object& threads) {
+                const int size = whole_number("dim", dim), workers = whole_number("threads", threads);
+                check_at_least("dim", size, 1);
+                check_between("threads", workers, 0, 1024);
+                const std::uint64_t stream = seed_number("seed", seed), draw = seed_number("index", index);
+                linalg::Matrix result;
+                {
+                    const py::gil_scoped_release unlock;
+                    ThreadPool pool(static_cast<std::size_t>(workers));
+                    result = prior.sample(size, stream, draw, pool);
+                }
+                return to_array(std::move(result));
+            },
+            py::arg("dim"), py::arg("seed") = 0, py::arg("index") = 0, py::arg("threads") = 1,
+            "A draw of S, addressed by seed and index.\n\n>>> Wishart(0.5).sample(100, seed=1)")
+        .def("__repr__",
+             [](const py::object& self) { return call_text(self, self.cast<const Prior&>().parameters()); });
+    py::class_<priors::Wishart, Prior, std::shared_ptr<priors::Wishart>>(
+        module, "Wishart",
+        "Tied attention: S = W W^T / sqrt(r d), W of size d x r, r = width d.\n\n>>> Wishart(0.5)")
+        .def(py::init([](const py::object& width) {
+                 return std::make_shared<priors::Wishart>(number("width", width));
+             }),
+             py::arg("width") = 1);
+    py::class_<priors::MultiHead, Prior, std::shared_ptr<priors::MultiHead>>(
+        module, "MultiHead",
+        "Mean of M tied heads, all that softmax of their mean logits tells: S = (1/M) sum_m W_m W_m^T / "
+        "sqrt(r d), "
+        "r = width d.\n\n>>> MultiHead(heads=4, width=0.5)")
+        .def(py::init([](const py::object& heads, const py::object& width) {
+                 return std::make_shared<priors::MultiHead>(whole_number("heads", heads),
+                                                            number("width", width));
+             }),
+             py::arg("heads"), py::arg("width") = 1);
+    py::class_<priors::Wigner, Prior, std::shared_ptr<priors::Wigner>>(
+        module, "Wigner",
+        "Gaussian orthogonal ensemble, spectrum on [-2, 2]: mmse(D) = D/(1 + D).\n\n>>> Wigner()")
+        .def(py::init<>());
+    py::class_<priors::UserSpectrum, Prior, std::shared_ptr<priors::UserSpectrum>>(
+        module, "UserSpectrum",
+        "S = O diag(eigenvalues) O^T with O Haar distributed.\n\n>>> UserSpectrum([-1, 0, 1], [0.25, 0.5, "
+        "0.25])")
+        .def(py::init([](const py::object& eigenvalues, const py::object& weights) {
+                 return std::shared_ptr<priors::UserSpectrum>(user_spectrum(eigenvalues, weights));
+             }),
+             py::arg("eigenvalues"), py::arg("weights") = py::none());
+    module.def("prior_names", &priors::prior_names);
+    module.def(
+        "make_prior",
+        [](const py::object& name, const py::object& width, const py::object& spectrum_file) {
+            return std::shared_ptr<Prior>(priors::make_prior(
+                text("prior", name), {number("width", width), text("spectrum_file", spectrum_file)}));
+        },
+        py::arg("name"), py::arg("width") = 1, py::arg("spectrum_file") = "",
+        "A prior by its name on the command line.\n\n>>> make_prior('wishart', width=0.5)");
+}
+
+}  // namespace bayesaim::python

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// The contract checks, for channels and priors written in Python.
+#include "bayesaim/testing/prior_contract.hpp"
+
+#include "binding.hpp"
+
+namespace bayesaim::python {
+namespace {
+
+/// Lines of all checks. What Python code raises is raised: a traceback says more than a line.
+template <class Subject, class Check, class Options>
+testing::Violations run_checks(const Subject& subject, const std::vector<Check>& checks,
+                               const Options& options) {
+    testing::Violations lines;
+    Watch watch{py::none()};
+    {
+        const py::gil_scoped_release unlock;
+        for (const Check& check : checks) {
+            if (!watch.look()) break;
+            for (const std::string& line : check.run(subject, options)) {
+                lines.push_back(check.name + ": " + line);
+            }
+        }
+    }
+    watch.finish();
+    return lines;
+}
+
+}  // namespace
+
+void bind_testing(py::module_& module) {
+    module.def(
+        "check_channel",
+        [](const channels::Channel& channel, double overlap, double error, Eigen::Index samples,
+           Eigen::Index prediction_samples, std::uint64_t seed, bool label_noise, double score_accuracy) {
+            return run_checks(channel, testing::channel_checks(),
+                              testing::ChannelContractOptions{overlap, error, samples, prediction_samples,
+                                                              seed, label_noise, score_accuracy});
+        },
+        py::arg("channel"), py::arg("overlap"), py::arg("error"), py::arg("samples"),
+        py::arg("prediction_samples"), py::arg("seed"), py::arg("label_noise"), py::arg("score_accuracy"));
+    module.def(
+        "check_prior",
+        [](const priors::Prior& prior, Eigen::Index dim, int draws, double smallest_noise_variance,
+           double largest_noise_variance) {
+            prior.law();  // with the lock
+            return run_checks(
+                prior, testing::prior_checks(),
+                testing::PriorContractOptions{dim, draws, smallest_noise_variance, largest_noise_variance});
+        },
+        py::arg("prior"), py::arg("dim"), py::arg("draws"), py::arg("smallest_noise_variance"),
+        py::arg("largest_noise_variance"));
+}
+
+}  // namespace bayesaim::python

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""Runs the code cells of every notebook, and the code of docs/python.md, in order, in a process of their own."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+NOTEBOOKS = sorted((pathlib.Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+
+
+def code_of(notebook):
+    content = json.loads(notebook.read_text())
+    assert content["nbformat"] == 4
+    for cell in content["cells"]:
+        assert not cell.get("outputs"), "notebooks are kept without outputs"
+        if cell["cell_type"] == "code":
+            yield "".join(cell["source"])
+
+
+def test_there_are_notebooks():
+    assert [notebook.stem for notebook in NOTEBOOKS] == ["hardmax_correction", "my_own_channel", "my_own_data"]
+
+
+def run(cells, directory):
+    run = subprocess.run([sys.executable, "-c", "\n".join(cells)], cwd=directory, capture_output=True, text=True, timeout=200)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(notebook, tmp_path):
+    cells = list(code_of(notebook))
+    assert 4 <= len(cells) <= 10
+    run(cells, tmp_path)
+
+
+def test_the_guide_runs(tmp_path):
+    text = (pathlib.Path(os.environ["BAYESAIM_SOURCE_DIR"]) / "docs" / "python.md").read_text()
+    blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)]
+    code = [block for block in blocks if not block.lstrip().startswith("pip install")]
+    assert len(code) == len(blocks) - 1 == 4
+    run([*code, "bayesaim.theory(TwoLevels(), channel, 0.1)"], tmp_path)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+import bayesaim
+import numpy as np
+import pytest
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    matplotlib.pyplot.close("all")
+
+
+def test_theory_curve(prior, softmax, tmp_path):
+    curve = bayesaim.theory(prior, softmax, np.linspace(0.01, 0.2, 30), generalization=True)
+    ax = bayesaim.plot.theory(curve, generalization=True)
+    assert [len(line.get_xdata()) for line in ax.lines] == [30, 30]
+    assert ax.get_xscale() == "linear"  # the error becomes 0
+    ax.figure.savefig(tmp_path / "theory.png")
+    curve = bayesaim.theory(prior, bayesaim.Hardmax(2), np.geomspace(0.1, 20, 5))
+    assert bayesaim.plot.theory(curve).get_yscale() == "log"
+    with pytest.raises(ValueError, match="generalization=True"):
+        bayesaim.plot.theory(curve, generalization=True)
+
+
+def test_amp_trajectory(prior, softmax, data, tmp_path):
+    result = bayesaim.amp(data, prior, softmax, max_iterations=10)
+    ax = bayesaim.plot.amp_trajectory(result, bayesaim.trajectory(prior, softmax, 0.12, 10), bayes_optimal=0.27)
+    assert np.array_equal(ax.lines[0].get_ydata(), result.true_errors)
+    ax.figure.savefig(tmp_path / "amp.png")
+
+
+def test_several_layers(prior):
+    channel = bayesaim.DeepAttention(2)
+    result = bayesaim.deep.amp(bayesaim.deep.generate(prior, channel, dim=20, alpha=0.5), prior, channel, max_iterations=4)
+    trajectory = bayesaim.deep.trajectory(prior, channel, 0.5, 4, integration_points=2)
+    ax = bayesaim.plot.amp_trajectory(result, trajectory)
+    assert list(ax.lines[0].get_ydata()) == [np.trace(error) for error in result.true_errors]
+    assert list(ax.lines[2].get_ydata()) == [np.trace(error) for error in trajectory]
+    ax = bayesaim.plot.theory(bayesaim.deep.theory(prior, channel, [0.1, 0.2], integration_points=2))
+    assert len(ax.lines[0].get_xdata()) == 2
+
+
+def test_spectrum_with_histogram(prior, tmp_path):
+    noisy = prior.sample(100) + 0.002**0.5 * bayesaim.goe(100)
+    spectrum = bayesaim.Spectrum(prior, 0.002)
+    ax = bayesaim.plot.spectrum(spectrum, np.linalg.eigvalsh(noisy), bins=30)
+    assert len(ax.lines) == len(spectrum.edges) == 2 and len(ax.patches) == 30
+    area = sum(patch.get_height() * patch.get_width() for patch in ax.patches)
+    assert area == pytest.approx(1)
+    ax.figure.savefig(tmp_path / "spectrum.png")
+
+
+def test_draws_into_axes_that_are_given(prior, softmax):
+    _, ax = matplotlib.pyplot.subplots()
+    assert bayesaim.plot.theory(bayesaim.theory(prior, softmax, [0.1, 0.15]), ax=ax) is ax

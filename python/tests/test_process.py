@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""The module as a guest in a process: interrupts, memory, threads, installation."""
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+LONG_RUNS = {
+    "amp": "bayesaim.amp(bayesaim.generate(p, c, dim=60, alpha=0.15), p, c, tolerance=1e-300, max_iterations=10**6)",
+    "gradient_descent": "bayesaim.gradient_descent(bayesaim.generate(p, c, dim=60, alpha=0.15), c, width=0.5, steps=10**7)",
+    "theory": "bayesaim.theory(p, bayesaim.Hardmax(2), np.geomspace(0.1, 10, 10**5))",
+    "deep.theory": "bayesaim.deep.theory(p, bayesaim.DeepAttention(2), [0.2] * 10**5, integration_points=2)",
+    "mmse": "bayesaim.mmse(p, np.geomspace(0.1, 10, 10**7))",
+    "sweep": "bayesaim.sweep(bayesaim.parse_experiment('estimator = \"amp\"\\nalpha = 0.15\\ndim = 60\\nmax_iterations = 1000000\\ntolerance = 1e-300\\nseeds=2'), sys.argv[1])",
+}
+
+
+@pytest.mark.parametrize("run", LONG_RUNS)
+def test_ctrl_c_stops(run, tmp_path):
+    code = f"""
+import sys, bayesaim, numpy as np
+p, c = bayesaim.Wishart(0.5), bayesaim.Softmax(2)
+print("ready", flush=True)
+try:
+    {LONG_RUNS[run]}
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "stopped\n"
+    finally:
+        process.kill()
+
+
+def test_other_python_threads_go_on(script):
+    code = """
+import bayesaim, threading
+count, stop = 0, threading.Event()
+def work():
+    global count
+    while not stop.is_set():
+        count += 1
+thread = threading.Thread(target=work); thread.start()
+p, c = bayesaim.Wishart(0.5), bayesaim.Softmax(2)
+before = count
+bayesaim.mmse(p, [0.1] * 20000, threads=1)
+during = count - before
+stop.set(); thread.join()
+print(during)
+"""
+    assert int(script(code)) > 1000
+
+
+def test_no_leak_over_1000_calls(script):
+    code = """
+import gc, sys, bayesaim, numpy as np
+sys.path.insert(0, "")
+from own_models import OneBit, TwoLevels
+p, c = bayesaim.Wishart(0.5), bayesaim.Softmax(2)
+def call(i):
+    data = bayesaim.generate(p, c, dim=40, alpha=0.12, seed=i)
+    mine = bayesaim.Dataset(np.array(data.tokens), data.outputs, weights=data.weights)
+    result = bayesaim.amp(mine, p, c, max_iterations=2, progress=lambda *report: None)
+    bayesaim.predict(mine, result, c)
+    bayesaim.theory(p, c, [0.1, 0.15])
+    bayesaim.Spectrum(TwoLevels(), 0.1).density([0.0, 1.0])
+    if i % 10 == 0:
+        bayesaim.theory(TwoLevels(), OneBit(), 1.0, integration_points=2)
+    two = bayesaim.deep.generate(p, bayesaim.DeepAttention(2), dim=20, alpha=0.5)
+    bayesaim.deep.encode(two.tokens, two.weights)
+    bayesaim.deep.covariance([p, TwoLevels()], [[2, 0.3], [0.3, 2]])
+    for wrong in (lambda: bayesaim.amp(mine, p, c, damping=2), lambda: bayesaim.Wishart(mine, result), lambda: p.sample(x=mine)):
+        try:
+            wrong()
+        except (ValueError, TypeError):
+            pass
+def resident():
+    gc.collect()
+    return int(open("/proc/self/statm").read().split()[1]) * 4
+for i in range(100):
+    call(i)
+before = resident()
+for i in range(1000):
+    call(i)
+print(resident() - before)
+"""
+    # one set of tokens is 120 kB: a leak of one per call would be 120 MB
+    assert int(script(code)) < 4000
+
+
+@pytest.mark.parametrize("first", ["bayesaim", "other"])
+@pytest.mark.parametrize("other", ["numpy", "scipy.linalg", "torch"])
+def test_beside_other_libraries(script, first, other):
+    if importlib.util.find_spec(other.split(".")[0]) is None:
+        pytest.skip(f"{other} is not installed")
+    threads = "torch.get_num_threads(), " if other == "torch" else ""
+    code = f"""
+import warnings; warnings.simplefilter("ignore")
+import os
+{f"import bayesaim, {other}" if first == "bayesaim" else f"import {other}"}
+before = ({threads}os.sched_getaffinity(0), os.environ.get("OPENBLAS_CORETYPE"), os.environ.get("OMP_NUM_THREADS"))
+import bayesaim, numpy as np
+blas = bayesaim.blas_threads()
+p, c = bayesaim.Wishart(0.5), bayesaim.Softmax(2)
+a = np.random.default_rng(0).standard_normal((200, 200))
+expected = a @ a
+result = bayesaim.amp(bayesaim.generate(p, c, dim=60, alpha=0.12), p, c, max_iterations=3)
+assert np.array_equal(a @ a, expected)
+assert np.allclose({"torch.from_numpy(a) @ torch.from_numpy(a)" if other == "torch" else "a @ a"}, expected)
+assert bayesaim.blas_threads() == blas
+assert before == ({threads}os.sched_getaffinity(0), os.environ.get("OPENBLAS_CORETYPE"), os.environ.get("OMP_NUM_THREADS"))
+print(blas, result.error)
+"""
+    blas, error = script(code, OPENBLAS_NUM_THREADS="2").split()
+    assert int(blas) == min(2, os.cpu_count()) and float(error) > 0
+
+
+def test_kernels_are_those_of_the_program(script):
+    code = "import warnings; warnings.simplefilter('error'); import bayesaim, os; print(bayesaim._core.better_blas_kernels(), 'OPENBLAS_CORETYPE' in os.environ)"
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert run.stdout.strip() == "None False", run.stderr
+
+
+def test_pip_installs_it(tmp_path):
+    if importlib.util.find_spec("pip") is None or importlib.util.find_spec("wheel") is None:
+        pytest.skip("needs python3-pip and python3-wheel")
+    source = os.environ["BAYESAIM_SOURCE_DIR"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
+         "--target", str(tmp_path / "site"), source],
+        check=True, timeout=200, capture_output=True,
+    )  # fmt: skip
+    code = "import bayesaim; print(bayesaim.__file__, bayesaim.theory(bayesaim.Wishart(0.5), bayesaim.Softmax(2), 0.1).estimation_error[0])"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    file, error = run.stdout.split()
+    assert file.startswith(str(tmp_path)) and 0 < float(error) < 1
+    assert (tmp_path / "site" / "bayesaim" / "_core.pyi").exists()
+    assert (tmp_path / "site" / "bayesaim" / "py.typed").exists()

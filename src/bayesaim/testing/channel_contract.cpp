@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/testing/channel_contract.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/random.hpp"
+
+namespace bayesaim::testing {
+namespace {
+
+using channels::Channel;
+using channels::Integration;
+using channels::OrderParameters;
+using channels::Overlap;
+using channels::pair_index;
+using channels::Rows;
+using linalg::scalar_overlap;
+using Options = ChannelContractOptions;
+
+Rows normal_rows(Eigen::Index rows, Eigen::Index cols, std::uint64_t seed) {
+    Rows z(rows, cols);
+    for (Eigen::Index i = 0; i < rows; ++i) {
+        RandomStream(seed, Purpose::tokens, static_cast<std::uint64_t>(i))
+            .fill_normal({z.row(i).data(), static_cast<std::size_t>(cols)});
+    }
+    return z;
+}
+
+/// Samples of (omega, htilde, y) at the order parameters of the options, and their scores.
+struct Samples {
+    Rows omega, index, outputs, g;
+    Eigen::VectorXd log_z;
+    Overlap variance;
+    OrderParameters parameters;
+
+    Samples(const Channel& channel, const Options& options, Eigen::Index n)
+        : variance(scalar_overlap(2 * options.error)),
+          parameters{scalar_overlap(options.overlap), scalar_overlap(options.error)} {
+        const int pairs = channel.pairs(), tokens = channel.tokens();
+        const Rows z = normal_rows(n, 2 * pairs, options.seed);
+        omega = std::sqrt(2 * options.overlap) * z.leftCols(pairs);
+        index = omega + std::sqrt(2 * options.error) * z.rightCols(pairs);
+        outputs = Rows::Zero(n, tokens * tokens);
+        g = Rows::Zero(n, pairs);
+        log_z = Eigen::VectorXd::Zero(n);
+        channel.draw(index, options.seed + 1, 0, outputs);
+        channel.score(outputs, omega, variance, g, log_z);
+    }
+};
+
+/// Mean of independent values and its standard error.
+struct Mean {
+    double value, standard_error;
+    explicit Mean(const Eigen::ArrayXd& values) : value(values.mean()) {
+        const double n = static_cast<double>(values.size());
+        standard_error = std::sqrt((values - value).square().mean() / n);
+    }
+};
+
+/// |got - expected| <= allowance; NaN never is.
+void expect_near(Violations& lines, double got, double expected, double allowance, const std::string& what) {
+    if (!(std::abs(got - expected) <= allowance)) {
+        lines.push_back(
+            fmt::format("{} is {:.8g} instead of {:.8g} +- {:.2g}", what, got, expected, allowance));
+    }
+}
+
+constexpr std::array<double, 4> shift = {-2, -1, 1, 2}, weight = {1, -8, 8, -1};  // fourth-order difference
+
+Violations score_is_gradient(const Channel& channel, const Options& options) {
+    Violations lines;
+    const Eigen::Index n = 5;
+    const Samples s(channel, options, n);
+    if (!s.log_z.allFinite())
+        return {"score does not give a finite log Z, of which it should be the gradient"};
+    const double step = 1e-3;
+    for (int p = 0; p < channel.pairs(); ++p) {
+        Eigen::VectorXd difference = Eigen::VectorXd::Zero(n);
+        for (std::size_t k = 0; k < shift.size(); ++k) {
+            Rows moved = s.omega, ignored = s.g;
+            Eigen::VectorXd value(n);
+            moved.col(p).array() += shift[k] * step;
+            channel.score(s.outputs, moved, s.variance, ignored, value);
+            difference += weight[k] / (12 * step) * value;
+        }
+        for (Eigen::Index i = 0; i < n; ++i) {
+            const double finite_difference = options.score_accuracy * std::max(1.0, std::abs(s.g(i, p))) +
+                                             1e-13 * std::abs(s.log_z[i]) / step;
+            expect_near(lines, s.g(i, p), difference[i], finite_difference,
+                        fmt::format("score of sample {}, pair {},", i, p));
+        }
+    }
+    return lines;
+}
+
+Violations slope_is_gradient(const Channel& channel, const Options& options) {
+    Violations lines;
+    const Samples s(channel, options, 3);
+    const double step = 1e-3;
+    for (Eigen::Index i = 0; i < 3; ++i) {
+        const Eigen::MatrixXd slope = channel.score_slope(s.outputs.row(i), s.omega.row(i), s.variance);
+        if (!slope.isApprox(slope.transpose(), 1e-9)) {
+            lines.push_back(fmt::format("slope of sample {} is not symmetric", i));
+        }
+        for (int p = 0; p < channel.pairs(); ++p) {
+            Rows up = s.omega, down = s.omega, g_up = s.g, g_down = s.g;
+            Eigen::VectorXd no_log_z(0);
+            up(i, p) += step;
+            down(i, p) -= step;
+            channel.score(s.outputs, up, s.variance, g_up, no_log_z);
+            channel.score(s.outputs, down, s.variance, g_down, no_log_z);
+            const Eigen::VectorXd difference = (g_up.row(i) - g_down.row(i)).transpose() / (2 * step);
+            // second-order finite difference
+            expect_near(lines, (slope.col(p) - difference).norm(), 0,
+                        std::max(1e-5, 1e4 * options.score_accuracy),
+                        fmt::format("distance of the slope of sample {}, pair {},", i, p));
+        }
+    }
+    return lines;
+}
+
+Violations score_is_centred(const Channel& channel, const Options& options) {
+    Violations lines;
+    const Samples s(channel, options, options.samples);
+    const int pairs = channel.pairs();
+    for (int p = 0; p < pairs; ++p) {
+        const Mean mean(s.g.col(p).array());
+        expect_near(lines, mean.value, 0, 4 * mean.standard_error + 1e-12,
+                    fmt::format("mean score of pair {}", p));
+    }
+    const Eigen::Index few =
+        channel.sampled() ? options.samples / 20 : options.samples / 3;  // slopes are slow
+    Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(pairs, pairs), squares = sum;
+    for (Eigen::Index i = 0; i < few; ++i) {
+        const Eigen::MatrixXd value = s.g.row(i).transpose() * s.g.row(i) +
+                                      channel.score_slope(s.outputs.row(i), s.omega.row(i), s.variance);
+        sum += value;
+        squares += value.cwiseProduct(value);
+    }
+    const double count = static_cast<double>(few);
+    for (int p = 0; p < pairs; ++p) {
+        for (int q = 0; q <= p; ++q) {
+            expect_near(lines, sum(p, q) / count, 0, 4 * std::sqrt(squares(p, q)) / count + 1e-9,
+                        fmt::format("mean of g g' + dg/domega at pairs {}, {}", p, q));
+        }
+    }
+    return lines;
+}
+
+Violations permutations(const Channel& channel, const Options& options) {
+    Violations lines;
+    const Samples s(channel, options, 20);
+    const int tokens = channel.tokens();
+    std::vector<int> image(static_cast<std::size_t>(tokens));
+    std::iota(image.begin(), image.end(), 0);
+    std::rotate(image.begin(), image.begin() + tokens / 2, image.end());
+    const auto moved_pair = [&](int a, int b) {
+        const auto [low, high] =
+            std::minmax(image[static_cast<std::size_t>(a)], image[static_cast<std::size_t>(b)]);
+        return pair_index(low, high, tokens);
+    };
+    Rows omega = s.omega, outputs = s.outputs, g = s.g;
+    Eigen::VectorXd log_z = s.log_z;
+    for (int a = 0; a < tokens; ++a) {
+        for (int b = 0; b < tokens; ++b) {
+            outputs.col(image[static_cast<std::size_t>(a)] * tokens + image[static_cast<std::size_t>(b)]) =
+                s.outputs.col(a * tokens + b);
+            omega.col(moved_pair(a, b)) = s.omega.col(pair_index(std::min(a, b), std::max(a, b), tokens));
+        }
+    }
+    channel.score(outputs, omega, s.variance, g, log_z);
+    const double roundoff = std::max(1e-8, options.score_accuracy);
+    for (int a = 0; a < tokens; ++a) {
+        for (int b = a; b < tokens; ++b) {
+            expect_near(lines, (g.col(moved_pair(a, b)) - s.g.col(pair_index(a, b, tokens))).norm(), 0,
+                        roundoff * (1 + s.g.norm()),
+                        fmt::format("change of the score of pair {}, {} under a permutation", a, b));
+        }
+    }
+    if (!s.log_z.allFinite()) return lines;
+    expect_near(lines, (log_z - s.log_z).cwiseAbs().maxCoeff(), 0,
+                roundoff * (1 + s.log_z.cwiseAbs().maxCoeff()), "change of log Z under a permutation");
+    return lines;
+}
+
+Violations score_power(const Channel& channel, const Options& options) {
+    Violations lines;
+    const Samples s(channel, options, options.samples);
+    const Mean power(s.g.rowwise().squaredNorm().array());
+    const auto expected = channel.score_power(s.parameters, {.shifts = 8, .points = 32});
+    const double allowance = 4 * std::hypot(power.standard_error, expected.relative_error * power.value);
+    expect_near(lines, expected.value(0, 0), power.value, allowance, "score power");
+    if (!(allowance < 0.15 * power.value))
+        lines.push_back("score power is too uncertain for this check to have power");
+    return lines;
+}
+
+/// dI_out/dq = F at fixed Q: free entropy and state evolution belong together.
+Violations information(const Channel& channel, const Options& options) {
+    // Sampled at common points, of which some may change their output on the way: over longer steps.
+    const Integration integration{.shifts = 4, .points = 64};
+    const double q = options.overlap, total = q + options.error,
+                 step = channel.sampled() ? 0.2 * std::min(q, options.error) : 1e-3;
+    const auto at = [&](double overlap) {
+        return channel.information({scalar_overlap(overlap), scalar_overlap(total - overlap)}, integration);
+    };
+    if (!at(q)) return {};
+    const double derivative =
+        (8 * (*at(q + step) - *at(q - step)) - (*at(q + 2 * step) - *at(q - 2 * step))) / (12 * step);
+    const double power =
+        channel.score_power({scalar_overlap(q), scalar_overlap(options.error)}, integration).value(0, 0);
+    Violations lines;
+    expect_near(lines, derivative / power, 1, channel.sampled() ? 0.1 : 1e-7,
+                "slope of the information over the score power");
+    return lines;
+}
+
+Violations generalization(const Channel& channel, const Options& options) {
+    Violations lines;
+    const double total = options.overlap + options.error;
+    double last = 0;
+    for (const double part : {0.01, 0.1, 0.4}) {
+        const double error = part * total;
+        const auto result =
+            channel.generalization({scalar_overlap(total - error), scalar_overlap(error)}, {});
+        if (!(result.bayes_optimal > last))
+            lines.push_back(fmt::format("error at Q - q = {:g} is {:.8g}, not above {:.8g}", error,
+                                        result.bayes_optimal, last));
+        if (!(result.plug_in * (1 + 4 * result.relative_error + 1e-9) >= result.bayes_optimal))
+            lines.push_back(fmt::format("plug-in error {:.8g} is below the optimal one, {:.8g}",
+                                        result.plug_in, result.bayes_optimal));
+        last = result.bayes_optimal;
+    }
+    if (options.label_noise) return lines;
+    // Bayes-optimal: half the mean squared distance of two outputs that share omega.
+    const Eigen::Index n = options.prediction_samples;
+    const Samples s(channel, options, n);
+    const Rows other_index =
+        s.omega + std::sqrt(2 * options.error) * normal_rows(n, channel.pairs(), options.seed + 2);
+    Rows other = s.outputs;
+    channel.draw(other_index, options.seed + 1, 0, other);
+    const Mean measured(
+        0.5 *
+        (output_values(channel, s.outputs) - output_values(channel, other)).rowwise().squaredNorm().array());
+    const auto expected = channel.generalization(s.parameters, {});
+    expect_near(lines, expected.bayes_optimal, measured.value,
+                4 * std::hypot(measured.standard_error, expected.relative_error * measured.value),
+                "Bayes-optimal error");
+    return lines;
+}
+
+Violations predictions(const Channel& channel, const Options& options) {
+    Violations lines;
+    const Samples s(channel, options, options.prediction_samples);
+    Rows truth = s.outputs, prediction = s.outputs;
+    const Overlap none = scalar_overlap(0);
+    channel.predict(s.index, none, truth);
+    if (!options.label_noise && truth != output_values(channel, s.outputs))
+        lines.push_back("prediction at V = 0 is not the output");
+    const auto expected = channel.generalization(s.parameters, {});
+    const auto check = [&](const Overlap& variance, double value, const char* what) {
+        channel.predict(s.omega, variance, prediction);
+        const Mean measured((prediction - truth).rowwise().squaredNorm().array());
+        expect_near(lines, measured.value, value,
+                    4 * std::hypot(measured.standard_error, expected.relative_error * measured.value), what);
+    };
+    check(none, expected.plug_in, "error of plug-in predictions");
+    check(s.variance, expected.bayes_optimal, "error of predictions");
+    // No other prediction from omega is better: what is missed does not correlate with it.
+    for (Eigen::Index column = 0; column < truth.cols(); ++column) {
+        const Eigen::ArrayXd miss = (truth - prediction).col(column);
+        for (int p = 0; p < channel.pairs(); ++p) {
+            const Mean product(miss * s.omega.col(p).array());
+            expect_near(lines, product.value, 0, 4.5 * product.standard_error + 1e-12,
+                        fmt::format("mean of what is missed of output {} times omega of pair {}", column, p));
+        }
+    }
+    return lines;
+}
+
+}  // namespace
+
+const std::vector<ChannelCheck>& channel_checks() {
+    static const std::vector<ChannelCheck> checks = {
+        {"score_is_gradient", score_is_gradient},
+        {"slope_is_gradient", slope_is_gradient},
+        {"score_is_centred", score_is_centred},
+        {"permutations", permutations},
+        {"score_power", score_power},
+        {"information", information},
+        {"generalization", generalization},
+        {"predictions", predictions},
+    };
+    return checks;
+}
+
+Violations check_channel(const Channel& channel, const Options& options) {
+    Violations all;
+    for (const ChannelCheck& check : channel_checks()) {
+        try {
+            for (const std::string& line : check.run(channel, options)) {
+                all.push_back(check.name + ": " + line);
+            }
+        } catch (const std::exception& error) {
+            all.push_back(check.name + ": " + error.what());
+        }
+    }
+    return all;
+}
+
+}  // namespace bayesaim::testing

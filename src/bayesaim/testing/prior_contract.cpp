@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/testing/prior_contract.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "bayesaim/linalg/random_matrix.hpp"
+#include "bayesaim/linalg/symmetric_eigen.hpp"
+#include "bayesaim/spectral/free_convolution.hpp"
+
+namespace bayesaim::testing {
+namespace {
+
+using linalg::Matrix;
+using priors::Prior;
+using Options = PriorContractOptions;
+
+Matrix sample(const Prior& prior, Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
+              std::size_t threads = 1) {
+    ThreadPool pool(threads);
+    return prior.sample(dim, seed, index, pool);
+}
+
+Violations samples_are_symmetric(const Prior& prior, const Options& options) {
+    const Matrix s = sample(prior, options.dim, 1, 0);
+    if (s.rows() != options.dim || s.cols() != options.dim) {
+        return {fmt::format("sample has {} x {} entries for dimension {}", s.rows(), s.cols(), options.dim)};
+    }
+    Violations lines;
+    if (!s.allFinite()) lines.push_back("sample has entries that are not finite");
+    if (s != s.transpose()) lines.push_back("sample is not symmetric");
+    return lines;
+}
+
+Violations samples_repeat(const Prior& prior, const Options& options) {
+    const Matrix s = sample(prior, options.dim, 7, 3);
+    for (const std::size_t threads : {1U, 2U, 3U}) {
+        if (sample(prior, options.dim, 7, 3, threads) != s) {
+            return {fmt::format("the same seed and index give another sample on {} thread(s)", threads)};
+        }
+    }
+    return {};
+}
+
+Violations samples_differ(const Prior& prior, const Options& options) {
+    Violations lines;
+    const double d = static_cast<double>(options.dim), variance = prior.law().variance();
+    const Matrix mean = prior.law().mean() * Matrix::Identity(options.dim, options.dim);
+    const Matrix centred = sample(prior, options.dim, 7, 3) - mean;
+    for (const auto& [seed, index] : {std::pair{7U, 4U}, std::pair{8U, 3U}}) {
+        // Tr(A B)/d of free centred matrices is of order variance/d; of equal ones it is the variance.
+        const double product = centred.cwiseProduct(sample(prior, options.dim, seed, index) - mean).sum() / d;
+        if (!(std::abs(product) <= 10 * variance / d)) {
+            lines.push_back(fmt::format("draws (7, 3) and ({}, {}) have overlap {:.4g}, above {:.4g}", seed,
+                                        index, product, 10 * variance / d));
+        }
+    }
+    return lines;
+}
+
+Violations moments(const Prior& prior, const Options& options) {
+    const double d = static_cast<double>(options.dim), n = options.draws;
+    Eigen::ArrayXd first(options.draws), second(options.draws);
+    for (int draw = 0; draw < options.draws; ++draw) {
+        const Matrix s = sample(prior, options.dim, 11, static_cast<std::uint64_t>(draw));
+        first[draw] = s.trace() / d;
+        second[draw] = s.squaredNorm() / d;
+    }
+    const spectral::SpectralLaw& law = prior.law();
+    Violations lines;
+    const auto check = [&](const Eigen::ArrayXd& values, double expected, double scale, const char* what) {
+        const double mean = values.mean(),
+                     standard_error = std::sqrt((values - mean).square().sum() / (n - 1) / n);
+        // Real matrices: E tr S^2 = kappa2 + 1/d for Wishart and Wigner.
+        const double allowance = 4 * standard_error + 2 / d * scale;
+        if (!(std::abs(mean - expected) <= allowance)) {
+            lines.push_back(fmt::format("{} of samples is {:.6g}, of the law {:.6g} +- {:.2g}", what, mean,
+                                        expected, allowance));
+        }
+    };
+    check(first, law.mean(), std::sqrt(law.second_moment()), "tr S");
+    check(second, law.second_moment(), law.second_moment(), "tr S^2");
+    return lines;
+}
+
+/// Largest distance between the empirical distribution of the sorted values and the integrated density.
+double kolmogorov_distance(const linalg::Vector& values, const spectral::FreeConvolution& spectrum) {
+    const auto n = static_cast<double>(values.size());
+    double below = 0, worst = 0;
+    Eigen::Index counted = 0;
+    for (const spectral::Interval& bulk : spectrum.edges()) {
+        constexpr int steps = 4000;
+        for (int k = 0; k < steps; ++k) {
+            const double width = (bulk.high - bulk.low) / steps, x = bulk.low + (k + 0.5) * width;
+            below += width * spectrum.at(x).density;
+            while (counted < values.size() && values[counted] < x + 0.5 * width) ++counted;
+            worst = std::max(worst, std::abs(below - static_cast<double>(counted) / n));
+        }
+    }
+    return worst;
+}
+
+Violations spectrum_under_noise(const Prior& prior, const Options& options) {
+    Violations lines;
+    ThreadPool pool(1);
+    const Matrix noise =
+        linalg::gaussian_orthogonal_ensemble(options.dim, RandomStream(5, Purpose::noise), pool);
+    const Matrix s = sample(prior, options.dim, 5, 0);
+    for (const double noise_variance : {0.05, 0.5}) {
+        const linalg::Vector values = linalg::symmetric_eigenvalues(s + std::sqrt(noise_variance) * noise);
+        const double distance =
+            kolmogorov_distance(values, spectral::FreeConvolution(prior.law(), noise_variance));
+        // Eigenvalues are rigid: order log(d)/d, far below the 1/sqrt(d) of independent points.
+        const double allowance = 4 / static_cast<double>(options.dim);
+        if (!(distance <= allowance)) {
+            lines.push_back(fmt::format(
+                "eigenvalues at noise variance {:g} are {:.4g} from the law (Kolmogorov), above {:.4g}",
+                noise_variance, distance, allowance));
+        }
+    }
+    return lines;
+}
+
+Violations mmse(const Prior& prior, const Options& options) {
+    Violations lines;
+    const spectral::SpectralLaw& law = prior.law();
+    double last = 0, last_ratio = (1 - law.atomic_concentration()) * (1 + 1e-9);
+    for (double noise = options.smallest_noise_variance; noise < 2 * options.largest_noise_variance;
+         noise *= 3) {
+        const spectral::FreeConvolution spectrum(law, noise);
+        const double error = spectrum.mmse(), ratio = error / noise;
+        const auto expect = [&](bool holds, const char* what) {
+            if (!holds)
+                lines.push_back(fmt::format("{} at noise variance {:g}, mmse {:.8g}", what, noise, error));
+        };
+        expect(error > last, "mmse does not increase");
+        expect(error <= std::min(noise, law.variance()), "mmse is above noise or prior variance");
+        expect(ratio < last_ratio, "mmse grows faster than the noise");
+        expect(spectrum.mmse_derivative() > 0, "slope of the mmse is not positive");
+        expect(std::abs(spectrum.mass() - 1) <= 1e-10, "density does not integrate to 1");
+        last = error;
+        last_ratio = ratio;
+    }
+    return lines;
+}
+
+}  // namespace
+
+const std::vector<PriorCheck>& prior_checks() {
+    static const std::vector<PriorCheck> checks = {
+        {"samples_are_symmetric", samples_are_symmetric},
+        {"samples_repeat", samples_repeat},
+        {"samples_differ", samples_differ},
+        {"moments", moments},
+        {"spectrum_under_noise", spectrum_under_noise},
+        {"mmse", mmse},
+    };
+    return checks;
+}
+
+Violations check_prior(const Prior& prior, const Options& options) {
+    Violations all;
+    for (const PriorCheck& check : prior_checks()) {
+        try {
+            for (const std::string& line : check.run(prior, options)) all.push_back(check.name + ": " + line);
+        } catch (const std::exception& error) {
+            all.push_back(check.name + ": " + error.what());
+        }
+    }
+    return all;
+}
+
+}  // namespace bayesaim::testing

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bayesaim/priors/prior.hpp"
+#include "bayesaim/testing/channel_contract.hpp"
+
+namespace bayesaim::testing {
+
+struct PriorContractOptions {
+    Eigen::Index dim = 300;
+    int draws = 12;
+    double smallest_noise_variance = 1e-10;  ///< of the checks of the law alone
+    double largest_noise_variance = 1e10;
+};
+
+struct PriorCheck {
+    std::string name;
+    std::function<Violations(const priors::Prior&, const PriorContractOptions&)> run;
+};
+
+/// What every prior promises:
+///   samples_are_symmetric   and finite, of the size that was asked for
+///   samples_repeat          the same seed and index give the same bits for any number of threads
+///   samples_differ          other seeds and indices give independent draws
+///   moments                 tr S and tr S^2 of samples are those of the law
+///   spectrum_under_noise    the eigenvalues of S + sqrt(D) Xi follow the free convolution
+///   mmse                    increases from 0 to the prior's variance, slower than D
+const std::vector<PriorCheck>& prior_checks();
+
+/// All of them; each line begins with the name of the check. A prior that throws has broken that promise.
+Violations check_prior(const priors::Prior& prior, const PriorContractOptions& options = {});
+
+}  // namespace bayesaim::testing
