@@ -119,20 +119,14 @@ with `points` points. One layer is Softmax.
              py::arg("layers") = 2, py::arg("tokens") = 2, py::arg("beta") = 1, py::arg("residual") = 1,
              py::arg("points") = 1024);
     py::class_<DeepSequence, Channel, std::shared_ptr<DeepSequence>>(module, "DeepSequence", R"(
-Read-out of a seq2seq model of L layers and two tokens, X_L = Y X_0: y = softmax(beta H_L) B_(L-1) is observed.
+Read-out of a seq2seq model of two layers and two tokens, X_2 = Y X_0: y = softmax(beta H_2) B_1 is observed.
 
-The score is a quadrature for two layers, else importance sampling with `points` points.
-
->>> DeepSequence(layers=2, residual=1))")
-        .def(py::init([](const py::object& layers, const py::object& beta, const py::object& residual,
-                         const py::object& points) {
-                 return std::make_shared<DeepSequence>(
-                     channels::DeepSequenceOptions{.layers = whole_number("layers", layers),
-                                                   .beta = number("beta", beta),
-                                                   .residual = number("residual", residual),
-                                                   .points = whole_number("points", points)});
+>>> DeepSequence(residual=1))")
+        .def(py::init([](const py::object& beta, const py::object& residual) {
+                 return std::make_shared<DeepSequence>(channels::DeepSequenceOptions{
+                     .beta = number("beta", beta), .residual = number("residual", residual)});
              }),
-             py::arg("layers") = 2, py::arg("beta") = 1, py::arg("residual") = 1, py::arg("points") = 4096);
+             py::arg("beta") = 1, py::arg("residual") = 1);
 }
 
 }  // namespace

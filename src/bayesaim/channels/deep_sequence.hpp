@@ -14,9 +14,9 @@ struct DeepSequenceOptions {
 };
 
 /// The read-out of a deep seq2seq model, X_L = Y X_0 with Y = softmax_beta(H_L) B^{L-1}: as the tokens X_0
-/// are known, Y is observed. Two layers of two tokens. (With three tokens or more Y overdetermines the
-/// indices: T^2
-/// - T numbers for K - 1, which is another kind of integral. One layer is Softmax.)
+/// are known, Y is observed. Two layers of two tokens. (With three tokens or more Y overdetermines the last
+/// layer: T^2 - T numbers for its K - 1, so that the others are confined to a surface. With three layers the
+/// integrand piles up at the edges of what Y allows, where importance sampling fails. One layer is Softmax.)
 ///
 /// The error of predictions is that of Y; that of X_L is d times as large. See sequence_posterior.
 class DeepSequence final : public LayeredChannel {
