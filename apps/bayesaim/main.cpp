@@ -30,6 +30,7 @@ void start_again_with_better_kernels(char** argv) {
     const char* kernels = bayesaim::linalg::better_blas_kernels();
     if (kernels == nullptr || std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
     setenv("OPENBLAS_CORETYPE", kernels, 1);
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);  // its own threads would only wait in the way of ours
     execv("/proc/self/exe", argv);
 }
 

@@ -50,13 +50,16 @@ class SmallEigen {
 
 }  // namespace
 
-AttentionMap::AttentionMap(const linalg::ConstMatrixRef& weights)
-    : half_(weights.triangularView<Eigen::Lower>()), trace_(weights.trace()) {
-    half_.diagonal() *= 0.5;
+template <class Scalar>
+AttentionMap<Scalar>::AttentionMap(const linalg::ConstMatrixRef& weights) : trace_(weights.trace()) {
+    linalg::Matrix lower = weights.triangularView<Eigen::Lower>();
+    lower.diagonal() *= 0.5;
+    half_ = lower.cast<Scalar>();
 }
 
-void AttentionMap::indices(const TokenSource::Block& block, Eigen::Index tokens, Matrix& projected,
-                           channels::RowsRef index) const {
+template <class Scalar>
+void AttentionMap<Scalar>::indices(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens,
+                                   Matrix& projected, channels::RowsRef index) const {
     projected.resize(block.rows(), block.cols());
     linalg::multiply_by_lower(half_, block, projected);
     const double scale = 1 / std::sqrt(static_cast<double>(block.rows()));
@@ -65,7 +68,7 @@ void AttentionMap::indices(const TokenSource::Block& block, Eigen::Index tokens,
         for (int a = 0; a < count; ++a) {
             const auto x = block.col(i * tokens + a);
             const auto lx = projected.col(i * tokens + a);
-            index(i, pair_index(a, a, count)) = scale * (2 * x.dot(lx) - trace_);
+            index(i, pair_index(a, a, count)) = scale * (2.0 * x.dot(lx) - trace_);
             for (int b = a + 1; b < count; ++b) {
                 const double product = (x.cwiseProduct(projected.col(i * tokens + b)) +
                                         lx.cwiseProduct(block.col(i * tokens + b)))
@@ -76,13 +79,15 @@ void AttentionMap::indices(const TokenSource::Block& block, Eigen::Index tokens,
     }
 }
 
-void accumulate_transpose(const TokenSource::Block& block, Eigen::Index tokens,
-                          const channels::ConstRowsRef& g, Matrix& mixed, Matrix& lower) {
+template <class Scalar>
+void accumulate_transpose(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens,
+                          const channels::ConstRowsRef& g,
+                          Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& mixed, Matrix& lower) {
     const int count = static_cast<int>(tokens);
     mixed.resize(block.rows(), block.cols());
     Matrix weights(tokens, tokens);
     SmallEigen eigen(tokens);
-    Eigen::VectorXd direction(tokens);
+    Eigen::Matrix<Scalar, Eigen::Dynamic, 1> direction(tokens);
     Eigen::Index positive = 0, negative = mixed.cols();  // columns before and from these are filled
     for (Eigen::Index i = 0; i < g.rows(); ++i) {
         for (int a = 0; a < count; ++a) {
@@ -94,19 +99,35 @@ void accumulate_transpose(const TokenSource::Block& block, Eigen::Index tokens,
         eigen.compute(weights);
         for (int k = 0; k < count; ++k) {
             const double value = eigen.values()[k];
-            direction = std::sqrt(std::abs(value)) * eigen.vectors().col(k);
+            direction = (std::sqrt(std::abs(value)) * eigen.vectors().col(k)).template cast<Scalar>();
             mixed.col(value >= 0 ? positive++ : --negative) =
                 block.middleCols(i * tokens, tokens).lazyProduct(direction);
         }
     }
-    linalg::add_gram(1, mixed.leftCols(positive), lower);
-    linalg::add_gram(-1, mixed.rightCols(mixed.cols() - negative), lower);
+    const auto add_both = [&](auto& sum) {
+        linalg::add_gram(Scalar(1), mixed.leftCols(positive), sum);
+        linalg::add_gram(Scalar(-1), mixed.rightCols(mixed.cols() - negative), sum);
+    };
+    if constexpr (std::is_same_v<Scalar, double>) {
+        add_both(lower);
+    } else {
+        linalg::FloatMatrix sum = linalg::FloatMatrix::Zero(lower.rows(), lower.cols());  // of one block
+        add_both(sum);
+        lower += sum.cast<double>();
+    }
 }
+
+template class AttentionMap<double>;
+template class AttentionMap<float>;
+template void accumulate_transpose<double>(const TokenSource::Block&, Eigen::Index,
+                                           const channels::ConstRowsRef&, Matrix&, Matrix&);
+template void accumulate_transpose<float>(const TokenSource::BlockOf<float>&, Eigen::Index,
+                                          const channels::ConstRowsRef&, linalg::FloatMatrix&, Matrix&);
 
 channels::Rows all_attention_indices(const TokenSource& source, const linalg::ConstMatrixRef& weights,
                                      ThreadPool& pool) {
     channels::Rows index(source.samples(), source.tokens() * (source.tokens() + 1) / 2);
-    const AttentionMap map(weights);
+    const AttentionMap<double> map(weights);
     parallel_for(pool, static_cast<std::size_t>(source.samples()), samples_per_block(source),
                  [&](Range range) {
                      Matrix scratch, projected;

@@ -8,17 +8,20 @@ namespace bayesaim::data {
 /// The forward map of one attention layer,
 ///   htilde_ab = tau_ab (x_a' S x_b - delta_ab Tr S) / sqrt(d)     over the pairs a <= b,
 /// for the samples of a block. With S = L + L' for a triangle L, x_a' S x_b = x_a' (L x_b) + x_b' (L x_a):
-/// half a product of the tokens with a d x d matrix.
+/// half a product of the tokens with a d x d matrix, in the precision of Scalar, double or float.
+template <class Scalar>
 class AttentionMap {
   public:
+    using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+
     explicit AttentionMap(const linalg::ConstMatrixRef& weights);
 
     /// `projected` is memory to work in.
-    void indices(const TokenSource::Block& block, Eigen::Index tokens, linalg::Matrix& projected,
+    void indices(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens, Matrix& projected,
                  channels::RowsRef index) const;
 
   private:
-    linalg::Matrix half_;  // the lower triangle of S, half of the diagonal
+    Matrix half_;  // the lower triangle of S, half of the diagonal
     double trace_;
 };
 
@@ -26,8 +29,11 @@ class AttentionMap {
 /// G_aa = g_aa, G_ab = g_ab / sqrt(2); then sum_ab g_ab Z_ab = (sum_i X_i G_i X_i' - sum_i Tr(G_i) I) /
 /// sqrt(d). G = sum_k lambda_k u_k u_k' makes it the difference of two A A', half a product in all. `mixed`
 /// is memory to work in.
-void accumulate_transpose(const TokenSource::Block& block, Eigen::Index tokens,
-                          const channels::ConstRowsRef& g, linalg::Matrix& mixed, linalg::Matrix& lower);
+template <class Scalar>
+void accumulate_transpose(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens,
+                          const channels::ConstRowsRef& g,
+                          Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& mixed,
+                          linalg::Matrix& lower);
 
 /// htilde of all samples.
 channels::Rows all_attention_indices(const TokenSource& source, const linalg::ConstMatrixRef& weights,

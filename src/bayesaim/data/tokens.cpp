@@ -42,6 +42,19 @@ class BorrowedTokens final : public TokenSource {
         }
     }
 
+    BlockOf<float> float_block(Range range, linalg::FloatMatrix& scratch) const override {
+        if constexpr (std::is_same_v<Scalar, double>) {
+            return TokenSource::float_block(range, scratch);
+        } else {
+            return {columns_ + static_cast<Eigen::Index>(range.begin) * tokens() * dim(), dim(),
+                    static_cast<Eigen::Index>(range.size()) * tokens()};
+        }
+    }
+
+    Precision precision() const override {
+        return std::is_same_v<Scalar, double> ? Precision::double_precision : Precision::float_precision;
+    }
+
   private:
     const Scalar* columns_;
     std::shared_ptr<const void> owner_;
@@ -71,6 +84,8 @@ class GeneratedTokens final : public TokenSource {
         return {scratch.data(), scratch.rows(), scratch.cols()};
     }
 
+    Precision precision() const override { return precision_; }
+
   private:
     std::uint64_t seed_;
     Purpose purpose_;
@@ -84,6 +99,19 @@ TokenSource::TokenSource(Eigen::Index samples, Eigen::Index tokens, Eigen::Index
     check_at_least("samples", samples, 1);
     check_at_least("tokens", tokens, 1);
     check_at_least("dimension", dim, 1);
+}
+
+TokenSource::BlockOf<float> TokenSource::float_block(Range samples, linalg::FloatMatrix& scratch) const {
+    Matrix wide;
+    scratch = block(samples, wide).cast<float>();
+    return {scratch.data(), scratch.rows(), scratch.cols()};
+}
+
+TokenSource::Block block_of(const TokenSource& source, Range samples, Matrix& scratch) {
+    return source.block(samples, scratch);
+}
+TokenSource::BlockOf<float> block_of(const TokenSource& source, Range samples, linalg::FloatMatrix& scratch) {
+    return source.float_block(samples, scratch);
 }
 
 std::size_t samples_per_block(const TokenSource& source) {

@@ -9,6 +9,9 @@
 
 namespace bayesaim::data {
 
+enum class TokenStorage { memory, regenerate };
+enum class Precision { double_precision, float_precision };
+
 /// The tokens of n samples, T each, in R^d: never more than one block of them needs to exist.
 class TokenSource {
   public:
@@ -18,12 +21,19 @@ class TokenSource {
     Eigen::Index tokens() const { return tokens_; }    ///< T
     Eigen::Index dim() const { return dim_; }          ///< d
 
-    using Block = Eigen::Map<const linalg::Matrix>;
+    template <class Scalar>
+    using BlockOf = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>>;
+    using Block = BlockOf<double>;
 
     /// Tokens of some samples, one per column: column i T + a is token a of the i-th of them. The view is of
     /// memory that the source owns, or of `scratch`; it lives until either changes. May be called from
     /// several threads.
     virtual Block block(Range samples, linalg::Matrix& scratch) const = 0;
+    /// The same, rounded to single precision.
+    virtual BlockOf<float> float_block(Range samples, linalg::FloatMatrix& scratch) const;
+
+    /// That of the entries: products of single-precision tokens need not be in double precision.
+    virtual Precision precision() const { return Precision::double_precision; }
 
   protected:
     TokenSource(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim);
@@ -32,8 +42,9 @@ class TokenSource {
     Eigen::Index samples_, tokens_, dim_;
 };
 
-enum class TokenStorage { memory, regenerate };
-enum class Precision { double_precision, float_precision };
+/// block or float_block.
+TokenSource::Block block_of(const TokenSource& source, Range samples, linalg::Matrix& scratch);
+TokenSource::BlockOf<float> block_of(const TokenSource& source, Range samples, linalg::FloatMatrix& scratch);
 
 /// Standard normal tokens of sample i from RandomStream(seed, purpose, i): kept in memory, or made again
 /// block by block, with the same bits. Single precision rounds each entry, wherever it is kept.

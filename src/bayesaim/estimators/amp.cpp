@@ -32,7 +32,8 @@ struct Pass {
     double score_power = 0;  // sum g^2
 };
 
-/// Forward through Shat, score, and back: one pass over the tokens.
+/// Forward through Shat, score, and back: one pass over the tokens, with products in the precision of Scalar.
+template <class Scalar>
 Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel, const Matrix& estimate,
                     double new_variance, double damping, Messages& messages, ThreadPool& pool) {
     const data::TokenSource& source = *data.tokens;
@@ -45,7 +46,7 @@ Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel,
     const double kept = first ? 0 : damping;
     messages.variance = kept * messages.variance + (1 - kept) * new_variance;
     const linalg::Overlap variance = linalg::scalar_overlap(messages.variance);
-    const data::AttentionMap map(estimate);
+    const data::AttentionMap<Scalar> map(estimate);
 
     const auto samples = static_cast<std::size_t>(source.samples());
     const std::size_t block_size = data::samples_per_block(source), blocks = block_count(samples, block_size);
@@ -54,14 +55,14 @@ Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel,
     std::vector<double> power(share_count, 0), trace(share_count, 0);
     pool.for_each(share_count, [&](std::size_t share) {
         pulled[share] = Matrix::Zero(d, d);
-        Matrix scratch, work;
+        Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, work;
         Rows index;
         Eigen::VectorXd no_log_z(0);
         for (std::size_t b = share * blocks / share_count; b < (share + 1) * blocks / share_count; ++b) {
             const Range range = block_range(samples, block_size, b);
             const auto begin = static_cast<Eigen::Index>(range.begin),
                        size = static_cast<Eigen::Index>(range.size());
-            const auto block = source.block(range, scratch);
+            const auto block = data::block_of(source, range, scratch);
             auto omega = messages.omega.middleRows(begin, size);
             auto g = messages.g.middleRows(begin, size);
             index.resize(size, pairs);
@@ -110,6 +111,9 @@ AmpResult run_amp(const data::Dataset& data, const spectral::SpectralLaw& prior,
     double error = options.initial_error.value_or(prior_error), damping = options.damping;
     const double vanishing = 1e-9 * prior_error, largest = 1e3 * (prior.second_moment() + prior_error);
 
+    const auto pass_of_precision = data.tokens->precision() == data::Precision::double_precision
+                                       ? pass_over_data<double>
+                                       : pass_over_data<float>;
     AmpResult result;
     Messages messages;
     Matrix best = estimate;
@@ -125,7 +129,7 @@ AmpResult run_amp(const data::Dataset& data, const spectral::SpectralLaw& prior,
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
         const auto start = std::chrono::steady_clock::now();
         if (!(error > 0)) return finish(Termination::exact_recovery);
-        const Pass pass = pass_over_data(data, channel, estimate, 2 * error, damping, messages, pool);
+        const Pass pass = pass_of_precision(data, channel, estimate, 2 * error, damping, messages, pool);
         const double conjugate = 4 / (d * d) * pass.score_power;
         if (!std::isfinite(conjugate)) return finish(Termination::diverged);
         // What the outputs say of the error where they fix m combinations: residuals V g have variance 2 E.

@@ -89,7 +89,10 @@ Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b) {
     return c;
 }
 
-void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, MatrixRef product) {
+namespace {
+
+template <class Trmm, class ConstRef, class Ref>
+void multiply_by_lower_with(Trmm trmm, const ConstRef& lower, const ConstRef& x, Ref& product) {
     check_size("columns of a triangle", lower.cols(), lower.rows());
     check_size("rows of the second factor", x.rows(), lower.rows());
     check_size("rows of the product", product.rows(), x.rows());
@@ -106,17 +109,36 @@ void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, Mat
         return;
     }
     product = x;
-    cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, as_int(x.rows()),
-                as_int(x.cols()), 1.0, lower.data(), leading_dimension(lower), product.data(),
-                leading_dimension(product));
+    trmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, as_int(x.rows()), as_int(x.cols()),
+         1, lower.data(), leading_dimension(lower), product.data(), leading_dimension(product));
 }
 
-void add_gram(double alpha, const ConstMatrixRef& a, MatrixRef lower) {
+template <class Syrk, class Scalar, class ConstRef, class Ref>
+void add_gram_with(Syrk syrk, Scalar alpha, const ConstRef& a, Ref& lower) {
     check_size("rows of the product", lower.rows(), a.rows());
     check_size("columns of the product", lower.cols(), a.rows());
     const SerialBlas serial;
-    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, as_int(a.rows()), as_int(a.cols()), alpha, a.data(),
-                leading_dimension(a), 1.0, lower.data(), leading_dimension(lower));
+    syrk(CblasColMajor, CblasLower, CblasNoTrans, as_int(a.rows()), as_int(a.cols()), alpha, a.data(),
+         leading_dimension(a), 1, lower.data(), leading_dimension(lower));
+}
+
+}  // namespace
+
+void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, MatrixRef product) {
+    multiply_by_lower_with(cblas_dtrmm, lower, x, product);
+}
+
+void multiply_by_lower(const ConstFloatMatrixRef& lower, const ConstFloatMatrixRef& x,
+                       FloatMatrixRef product) {
+    multiply_by_lower_with(cblas_strmm, lower, x, product);
+}
+
+void add_gram(double alpha, const ConstMatrixRef& a, MatrixRef lower) {
+    add_gram_with(cblas_dsyrk, alpha, a, lower);
+}
+
+void add_gram(float alpha, const ConstFloatMatrixRef& a, FloatMatrixRef lower) {
+    add_gram_with(cblas_ssyrk, alpha, a, lower);
 }
 
 Matrix gram(double alpha, const ConstMatrixRef& a) {

@@ -27,9 +27,12 @@ Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b);
 
 /// L X for a lower triangle L: half a product. What is above the diagonal has to be 0.
 void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, MatrixRef product);
+void multiply_by_lower(const ConstFloatMatrixRef& lower, const ConstFloatMatrixRef& x,
+                       FloatMatrixRef product);
 
 /// lower += alpha A A^T on the lower triangle: half a product.
 void add_gram(double alpha, const ConstMatrixRef& a, MatrixRef lower);
+void add_gram(float alpha, const ConstFloatMatrixRef& a, FloatMatrixRef lower);
 
 /// alpha A A^T, both triangles filled.
 Matrix gram(double alpha, const ConstMatrixRef& a);

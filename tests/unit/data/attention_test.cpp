@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Tokens, Attention, testing::Values(1, 2, 3));
 TEST_P(Attention, IndicesAreTracesWithTheSensingMatrices) {
     channels::Rows index(samples, pairs);
     Matrix projected;
-    AttentionMap(weights).indices(block, tokens, projected, index);
+    AttentionMap<double>(weights).indices(block, tokens, projected, index);
     for (int i = 0; i < samples; ++i) {
         const Matrix x = columns.middleCols(i * tokens, tokens);
         for (int a = 0; a < tokens; ++a) {
@@ -72,6 +72,25 @@ TEST_P(Attention, TransposeIsTheSumOfSensingMatrices) {
     Matrix sum = lower.selfadjointView<Eigen::Lower>();
     sum = (sum - trace * Matrix::Identity(dim, dim)) / std::sqrt(double{dim});
     EXPECT_LT((sum - expected).norm(), 1e-13 * static_cast<double>(dim) * expected.norm());
+}
+
+/// Single precision rounds, in both directions; a factor lost in the conversion is off by 1.
+TEST_P(Attention, InSinglePrecisionItIsTheSameToRoundOff) {
+    const auto rounded = given_tokens(Eigen::MatrixXf(columns.cast<float>()), tokens);
+    ASSERT_EQ(rounded->precision(), Precision::float_precision);
+    linalg::FloatMatrix narrow, work;
+    Matrix wide, projected;
+    const auto single = rounded->float_block({0, samples}, narrow);
+    const auto same = rounded->block({0, samples}, wide);
+    channels::Rows index(samples, pairs), expected(samples, pairs);
+    AttentionMap<float>(weights).indices(single, tokens, work, index);
+    AttentionMap<double>(weights).indices(same, tokens, projected, expected);
+    EXPECT_LT((index - expected).norm(), 1e-5 * expected.norm());
+    EXPECT_GT((index - expected).norm(), 0);
+    Matrix lower = Matrix::Ones(dim, dim), exact = lower;
+    accumulate_transpose(single, tokens, index, work, lower);
+    accumulate_transpose(same, tokens, index, projected, exact);
+    EXPECT_LT((lower - exact).norm(), 1e-5 * exact.norm());
 }
 
 /// htilde has variance 2 Q: at d = 200 its spread over samples shows it within four standard errors.
