@@ -214,7 +214,9 @@ Action add_amp(CLI::App& app) {
         ->capture_default_str();
     command->add_option("--token-storage", arguments->storage, "memory, or regenerate block by block")
         ->capture_default_str();
-    command->add_option("--precision", arguments->precision, "of the tokens, and of one layer's products with them: double or float")
+    command
+        ->add_option("--precision", arguments->precision,
+                     "of the tokens, and of one layer's products with them: double or float")
         ->capture_default_str();
     command->add_option("--record", arguments->record, "CSV file of every iteration of every run");
     arguments->run.add_to(*command);

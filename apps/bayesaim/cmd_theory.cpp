@@ -27,7 +27,6 @@ struct Arguments {
     IntegrationArguments integration;
 };
 
-/// A number, or null where there is none: the status says why.
 Json solve_point(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                  const theory::StateEvolutionOptions& options) {
     const theory::BayesOptimal solution = solve_bayes_optimal(prior, channel, alpha, options);

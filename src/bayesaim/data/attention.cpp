@@ -113,7 +113,7 @@ void accumulate_transpose(const TokenSource::BlockOf<Scalar>& block, Eigen::Inde
     } else {
         linalg::FloatMatrix sum = linalg::FloatMatrix::Zero(lower.rows(), lower.cols());  // of one block
         add_both(sum);
-        lower += sum.cast<double>();
+        lower.triangularView<Eigen::Lower>() += sum.cast<double>();
     }
 }
 

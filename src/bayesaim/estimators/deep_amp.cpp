@@ -204,7 +204,7 @@ DeepAmpResult run_deep_amp(const data::Dataset& data, denoisers::Laws priors,
         // For a posterior mean the self-overlap is Q - C (Nishimori): how far that is violated tells a lost
         // run.
         const double inconsistency = std::abs((now.self_overlap - (second_moment - error)).trace());
-        if (inconsistency < best_inconsistency) {
+        if (inconsistency < best_inconsistency && positive_definite(error)) {
             best_inconsistency = inconsistency;
             best = estimates;
             best_error = error;

@@ -16,7 +16,8 @@ Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matr
     const channels::Rows omega = data::all_layer_indices(tokens, estimates, pool);
     const Eigen::Index outputs = tokens.tokens() * tokens.tokens();
     Prediction result{channels::Rows(omega.rows(), outputs), channels::Rows(omega.rows(), outputs)};
-    constexpr std::size_t block_size = 64;  // averages over several layers take long
+    const std::size_t block_size =
+        channel.layers() > 1 ? 64 : 4096;  // averages over several layers take long
     parallel_for(pool, static_cast<std::size_t>(omega.rows()), block_size, [&](Range range) {
         const auto begin = static_cast<Eigen::Index>(range.begin),
                    size = static_cast<Eigen::Index>(range.size());

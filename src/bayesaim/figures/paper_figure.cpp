@@ -98,10 +98,11 @@ void add_headline(Composition& composition, std::string_view what, const Points&
     if (measured.empty()) return;
     const auto& [alpha, values] =
         *std::next(measured.begin(), static_cast<std::ptrdiff_t>(measured.size() / 2));
-    const auto theory =
-        values_by_alpha(points, estimator, choice, "theory_error").find(alpha)->second.front();
-    composition.headlines.push_back(
-        {fmt::format(fmt::runtime(what), alpha), numerics::mean_of(values).value(), theory});
+    const auto theory = values_by_alpha(points, estimator, choice, "theory_error");
+    const auto expected = theory.find(alpha);
+    if (expected == theory.end()) return;
+    composition.headlines.push_back({fmt::format(fmt::runtime(what), alpha),
+                                     numerics::mean_of(values).value(), expected->second.front()});
 }
 
 Series line(std::string label, Curve curve, const char* colour, Series::Style style) {
