@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from typing import Any
 
@@ -149,10 +150,10 @@ def gradient_descent(
     """
     core = _dataset(data)
     options = _core.DescentOptions()
-    columns = round(check.number("width", width) * core.dim)
-    if not 1 <= columns <= 10**6:
+    columns = check.number("width", width) * core.dim
+    if not 0.5 <= columns < 1e6 + 0.5:
         raise ValueError(f"width must be such that W has 1 to 1000000 columns, got {width}")
-    options.width = columns
+    options.width = math.floor(columns) + (columns % 1 >= 0.5)  # as std::round: a half goes up
     options.plain = check.one_of("optimizer", optimizer, ["adam", "gd"]) == "gd"
     options.single = check.one_of("precision", precision, ["float", "double"]) == "float"
     options.learning_rate = check.number("learning_rate", learning_rate)
@@ -166,7 +167,7 @@ def gradient_descent(
     options.seed = check.seed(seed)
     options.record_stride = check.count("record_stride", record_stride, 1)
     check.channel(channel)
-    check.count("starts", starts, 1)
+    starts = check.count("starts", starts, 1)
     result = _core.run_descent(
         core,
         channel,
@@ -201,7 +202,7 @@ def predict(
         if not isinstance(estimate, AmpResult):
             raise TypeError("error must be a number where the estimate is not a result of AMP, got None")
         error = estimate.predicted_error
-    matrix = estimate.estimate if isinstance(estimate, AmpResult) else np.asarray(estimate)
+    matrix = estimate.estimate if isinstance(estimate, AmpResult) else check.real("estimate", estimate)
     return Prediction(
         *_core.predict(
             data._data, matrix, check.number("error", error), check.channel(channel), check.threads(threads)

@@ -39,7 +39,7 @@ void check_tokens_finite(const py::array& array) {
 /// A view of a C-contiguous (n, T, d) array of doubles or floats: that is d x (n T), column after column.
 std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
     const auto n = array.shape(0), tokens = array.shape(1), dim = array.shape(2);
-    if (array.dtype().is(py::dtype::of<float>())) {
+    if (array.itemsize() == sizeof(float)) {
         check_tokens_finite<float>(array);
         return data::borrowed_tokens(static_cast<const float*>(array.data()), n, tokens, dim,
                                      keep_alive(array));

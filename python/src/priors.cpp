@@ -78,7 +78,7 @@ class PythonPrior final : public Prior {
         if (law_ != nullptr) return;
         // An attribute, so that the garbage collector sees a law that refers to its prior.
         const py::object self = py::cast(as_prior());
-        if (PyObject_GenericSetAttr(self.ptr(), py::str("_law").ptr(), given.ptr()) != 0) {
+        if (PyObject_GenericSetAttr(self.ptr(), py::str("_bayesaim_law").ptr(), given.ptr()) != 0) {
             PyErr_Clear();  // __slots__
             kept_ = given;
         }

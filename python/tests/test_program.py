@@ -62,11 +62,12 @@ def test_amp(program, prior, softmax, tmp_path, initial):
 
 def test_gradient_descent(program, prior, softmax, tmp_path):
     (point,) = program(
-        "gd", "--width", 0.5, "--alpha", 0.12, "--dim", 30, "--seed", 2, "--starts", 3, "--steps", 50, "--no-amp",
+        "gd", "--width", 0.5, "--alpha", 0.12, "--dim", 25, "--seed", 2, "--starts", 3, "--steps", 50, "--no-amp",
         "--starts-record", tmp_path / "starts.csv", "--format", "json", "--quiet",
     )["points"]  # fmt: skip
-    data = bayesaim.generate(prior, softmax, dim=30, alpha=0.12, seed=2)
-    result = bayesaim.gradient_descent(data, softmax, width=0.5, starts=3, steps=50, seed=2)
+    # 12.5 columns: both take 13
+    data = bayesaim.generate(prior, softmax, dim=25, alpha=0.12, seed=2)
+    result = bayesaim.gradient_descent(data, softmax, width=0.5, starts=np.int64(3), steps=50, seed=2)
     assert point["averaged_error"] == result.averaged_errors[-1]
     table = np.genfromtxt(tmp_path / "starts.csv", delimiter=",", names=True, dtype=None, encoding=None)
     assert list(table["error"]) == list(result.errors)

@@ -56,13 +56,13 @@ def test_results_show_themselves_and_become_dictionaries(data, prior, softmax):
         assert "object at 0x" not in repr(shown)
 
 
-def test_free_entropy_is_largest_at_the_fixed_point(prior):
-    channel = bayesaim.Hardmax(2)
-    curve = bayesaim.theory(prior, channel, 1.0, free_entropy=True)
+def test_free_entropy_is_its_formula_at_the_fixed_point(prior):
+    channel, alpha = bayesaim.Hardmax(2), 0.7
+    curve = bayesaim.theory(prior, channel, alpha, free_entropy=True)
     q, qhat = curve.overlap[0], curve.conjugate_overlap[0]
     inner = bayesaim.prior_free_entropy(prior, qhat)
     total = prior.law().second_moment()
-    expected = -q * qhat / 4 + inner + channel.information(q, total - q)
+    expected = -q * qhat / 4 + inner + alpha * channel.information(q, total - q)
     assert curve.free_entropy[0] == pytest.approx(expected, rel=1e-12)
 
 
