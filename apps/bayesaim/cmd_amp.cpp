@@ -132,7 +132,7 @@ Json summarise(const Arguments& arguments, const Model& model, double alpha, con
 int run(const Arguments& arguments) {
     check_one_of("--token-storage", arguments.storage, {"memory", "regenerate"});
     check_one_of("--precision", arguments.precision, {"double", "float"});
-    if (arguments.channel.deep()) check_one_of("--initial with deep-softmax", arguments.initial, {"mean"});
+    if (arguments.channel.deep()) check_one_of("--initial with several layers", arguments.initial, {"mean"});
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
     const experiments::Grid grid("--alpha", arguments.alpha);
     arguments.output.check_writable();

@@ -106,8 +106,8 @@ void draw(const Report& report, const std::optional<double>& threshold, const Ar
 
 int run(const Arguments& arguments) {
     if (arguments.channel.deep()) {
-        if (!arguments.plot.empty()) throw_invalid("--plot", "left out with deep-softmax", arguments.plot);
-        check_one_of("--limit with deep-softmax", arguments.limit, {"none"});
+        if (!arguments.plot.empty()) throw_invalid("--plot", "left out with several layers", arguments.plot);
+        check_one_of("--limit with several layers", arguments.limit, {"none"});
         return run_deep_theory(
             {arguments.channel, arguments.prior, arguments.run, arguments.output, arguments.alpha},
             arguments.integration, arguments.trajectory);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/channels/deep_attention.hpp"
+#include "bayesaim/channels/deep_sequence.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/figures/gnuplot.hpp"
 #include "bayesaim/priors/multi_head.hpp"
@@ -104,7 +105,8 @@ void ChannelArguments::add_to(CLI::App& app) {
     }
     known +=
         "\n  deep-softmax: the softmax attention of the last of --layers layers\n"
-        "    (theory, threshold, amp, generate, fit)";
+        "    (theory, threshold, amp, generate, fit, predict)\n"
+        "  deep-seq2seq: the tokens that --layers layers return; two tokens (as deep-softmax)";
     known += "\n  multi-head: softmax of the mean logits of --heads heads";
     app.add_option("--channel", channel, "how the output depends on the attention indices h:" + known)
         ->capture_default_str();
@@ -112,8 +114,9 @@ void ChannelArguments::add_to(CLI::App& app) {
     add_number(app, "--beta", options.beta, "inverse temperature of the softmax");
     add_number(app, "--label-noise", options.label_noise,
                "variance of the label noise of the linear channel");
-    add_count(app, "--layers", layers, 1, "layers L of deep-softmax");
-    add_number(app, "--residual", residual, "strength c of the residual connections of deep-softmax");
+    add_count(app, "--layers", layers, 1, "layers L of deep-softmax and deep-seq2seq");
+    add_number(app, "--residual", residual,
+               "strength c of the residual connections of deep-softmax and deep-seq2seq");
     add_count(app, "--heads", heads, 1, "heads M of multi-head");
 }
 
@@ -134,20 +137,27 @@ void ChannelArguments::complete_from(const data::Attributes& attributes) {
 
 std::unique_ptr<channels::Channel> ChannelArguments::make(Layers taken) const {
     std::vector<std::string> known = channels::channel_names();
-    known.insert(known.end(), {"deep-softmax", "multi-head"});
+    known.insert(known.end(), {"deep-softmax", "deep-seq2seq", "multi-head"});
     check_one_of("channel", channel, known);
     if (deep() && taken == Layers::one)
-        throw_invalid("channel", "of one layer for this command", "'deep-softmax'");
-    for (const auto& [option, owner] :
-         {std::pair("--layers", "deep-softmax"), std::pair("--residual", "deep-softmax"),
-          std::pair("--heads", "multi-head"), std::pair("--label-noise", "linear")}) {
-        if (given(option) && channel != owner)
+        throw_invalid("channel", "of one layer for this command", fmt::format("'{}'", channel));
+    const auto belongs = [&](const char* option, bool to_channel, const char* owner) {
+        if (given(option) && !to_channel)
             throw_invalid(option, fmt::format("left out unless the channel is {}", owner),
                           fmt::format("it with {}", channel));
-    }
-    if (deep())
+    };
+    belongs("--layers", deep(), "deep-softmax or deep-seq2seq");
+    belongs("--residual", deep(), "deep-softmax or deep-seq2seq");
+    belongs("--heads", channel == "multi-head", "multi-head");
+    belongs("--label-noise", channel == "linear", "linear");
+    if (channel == "deep-softmax")
         return std::make_unique<channels::DeepAttention>(channels::DeepAttentionOptions{
             .layers = layers, .tokens = options.tokens, .beta = options.beta, .residual = residual});
+    if (channel == "deep-seq2seq") {
+        if (options.tokens != 2) throw_invalid("deep-seq2seq channel: tokens", "2", options.tokens);
+        return std::make_unique<channels::DeepSequence>(
+            channels::DeepSequenceOptions{.layers = layers, .beta = options.beta, .residual = residual});
+    }
     return channels::make_channel(channel == "multi-head" ? "softmax" : channel, options);
 }
 
@@ -208,19 +218,20 @@ void IntegrationArguments::describe(const channels::Channel& channel, const RunA
 void AmpArguments::add_to(CLI::App& app) {
     command = &app;
     const estimators::DeepAmpOptions deep;
-    add_number(app, "--damping", options.damping,
-               fmt::format("weight of the previous omega and V, 0 to 1 (deep-softmax: of the previous g, {})",
-                           deep.damping));
+    add_number(
+        app, "--damping", options.damping,
+        fmt::format("weight of the previous omega and V, 0 to 1 (several layers: of the previous g, {})",
+                    deep.damping));
     app.add_flag("--adaptive-damping", options.adaptive_damping, "more damping while the change grows");
     add_count(app, "--iterations", options.max_iterations, 1,
-              fmt::format("most iterations (deep-softmax: {})", deep.max_iterations));
+              fmt::format("most iterations (several layers: {})", deep.max_iterations));
     add_number(app, "--tolerance", options.tolerance,
-               fmt::format("stop at this change relative to the predicted error (deep-softmax: {})",
+               fmt::format("stop at this change relative to the predicted error (several layers: {})",
                            deep.tolerance));
 }
 
 estimators::DeepAmpOptions AmpArguments::deep_options() const {
-    if (options.adaptive_damping) throw_invalid("--adaptive-damping", "left out with deep-softmax", "it");
+    if (options.adaptive_damping) throw_invalid("--adaptive-damping", "left out with several layers", "it");
     estimators::DeepAmpOptions result;
     if (command->count("--damping") > 0) result.damping = options.damping;
     if (command->count("--iterations") > 0) result.max_iterations = options.max_iterations;

@@ -33,15 +33,15 @@ struct PriorArguments {
 struct ChannelArguments {
     std::string channel = "softmax";
     channels::ChannelOptions options;
-    int layers = 2;       ///< of deep-softmax
-    double residual = 1;  ///< of deep-softmax
+    int layers = 2;       ///< of deep-softmax and deep-seq2seq
+    double residual = 1;  ///< of deep-softmax and deep-seq2seq
     int heads = 2;        ///< of multi-head
     const CLI::App* command = nullptr;
 
     void add_to(CLI::App& app);
     /// What the command line leaves open is as the attributes of a file say.
     void complete_from(const data::Attributes& attributes);
-    bool deep() const { return channel == "deep-softmax"; }
+    bool deep() const { return channel == "deep-softmax" || channel == "deep-seq2seq"; }
     /// Throws where an option is given that this channel does not have, or for several layers where the
     /// command takes one.
     enum class Layers { one, any };

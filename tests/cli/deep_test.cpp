@@ -36,6 +36,18 @@ TEST(DeepTheory, TwoLayersReachTheReference) {
     EXPECT_EQ(point["conjugate_overlap"][1].size(), 2U);
 }
 
+/// The read-out tells both layers about equally well; 2 without data.
+TEST(DeepTheory, ReadOutsOfSeq2seq) {
+    const auto run = bayesaim(
+        "theory --channel deep-seq2seq --width 0.5 --alpha 0.1 --integration-points 64 --format json");
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto point = run.json()["points"][0];
+    const double standard_error = point["standard_error"], error = point["estimation_error"];
+    EXPECT_LT(standard_error, 0.03);
+    EXPECT_NEAR(error, 1.361, 4 * standard_error);  // 8192 points
+    EXPECT_NEAR(point["layer_errors"][0].get<double>() / point["layer_errors"][1].get<double>(), 1, 0.06);
+}
+
 TEST(DeepThreshold, IsTheLawOfCounting) {
     const auto strong = [](const std::string& arguments) {
         return bayesaim("threshold --format json " + arguments).json()["strong_recovery"].get<double>();
@@ -170,6 +182,29 @@ TEST_F(DeepFiles, FitNeedsNoRepetitionAndNoTeacher) {
     EXPECT_NEAR(measured / new_samples["expected_generalization_error"].get<double>(), 1, 0.5);  // d = 30
 }
 
+/// The read-out of a seq2seq model: outputs are numbers, rows of which sum to (c+1)^(L-1).
+TEST_F(DeepFiles, ReadOutsOfSeq2seq) {
+    const auto made = bayesaim(
+        "generate --channel deep-seq2seq --width 0.5 --residual 0.5 --dim 30 --alpha 0.3 "
+        "--output " +
+        data);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    const std::vector<double> outputs = cli::read_array(data, "outputs");
+    ASSERT_EQ(outputs.size(), 4 * 270U);
+    for (std::size_t i = 0; i < outputs.size(); i += 2) ASSERT_NEAR(outputs[i] + outputs[i + 1], 1.5, 1e-12);
+    const auto fit = bayesaim("fit " + data + " --iterations 12 --format json --output " + estimate);
+    EXPECT_EQ(fit.json()["configuration"]["channel"], "deep-seq2seq");
+    const auto point = fit.json()["points"][0];
+    for (const int l : {0, 1}) EXPECT_LT(point["measured_layer_errors"][l].get<double>(), 0.7);
+    const auto prediction = bayesaim("predict " + estimate + " " + data + " --format json --output " +
+                                     place.file("predictions.h5"));
+    ASSERT_EQ(prediction.exit_code, 0) << prediction.err;
+    const auto bad = bayesaim("fit " + data + " --residual 1 --output " + place.file("bad.h5"));
+    EXPECT_EQ(bad.exit_code, 1);
+    EXPECT_NE(bad.err.find("sum of the outputs of sample 0, row 0 must be 2, got 1.5"), std::string::npos)
+        << bad.err;
+}
+
 TEST_F(DeepFiles, BadOnesGiveOneLineAndLeaveNoOutput) {
     const cli::Arrays good = {{"tokens", {{6, 2, 4}, std::vector<double>(48, 0.5)}},
                               {"log_outputs", {{6, 2, 2}, std::vector<double>(24, std::log(0.5))}}};
@@ -228,15 +263,23 @@ TEST(DeepCommands, RejectNonsense) {
           std::pair("theory --alpha 0.1 --channel deep-softmax --tokens 1", "tokens"),
           std::pair("theory --alpha 0.1 --width 0.1,0.2", "--width must be one number for one layer"),
           std::pair("theory --alpha 0.1 --channel deep-softmax --plot a.png", "--plot"),
-          std::pair("amp --alpha 0.1 --channel deep-softmax --initial prior", "--initial with deep-softmax"),
+          std::pair("amp --alpha 0.1 --channel deep-softmax --initial prior",
+                    "--initial with several layers"),
           std::pair("amp --alpha 0.1 --channel deep-softmax --adaptive-damping", "--adaptive-damping"),
           std::pair("amp --alpha 0.1 --channel deep-softmax --label-noise 1",
                     "--label-noise must be left out"),
-          std::pair("theory --alpha 0.1 --layers 2",
-                    "--layers must be left out unless the channel is deep-softmax, got it with softmax"),
+          std::pair(
+              "theory --alpha 0.1 --layers 2",
+              "--layers must be left out unless the channel is deep-softmax or deep-seq2seq, got it with "
+              "softmax"),
           std::pair("threshold --channel hardmax --residual 1", "--residual must be left out"),
           std::pair("gd --alpha 0.1 --channel linear --layers 2", "--layers must be left out"),
           std::pair("theory --alpha 0.1 --channel deep-softmax --heads 2", "--heads must be left out"),
+          std::pair("theory --alpha 0.1 --channel deep-seq2seq --tokens 3",
+                    "deep-seq2seq channel: tokens must be 2, got 3"),
+          std::pair("theory --alpha 0.1 --channel deep-seq2seq --layers 1", "deep-seq2seq channel: layers"),
+          std::pair("phase --alpha 0.1,0.2 --widths 0.1,0.2 --channel deep-seq2seq",
+                    "of one layer for this command, got 'deep-seq2seq'"),
           std::pair("generate --alpha 0.1 --channel deep-softmax --residual=-1 --output a.h5", "residual"),
           std::pair("theory --alpha 0.1 --channel multi-head --heads 0", "--heads"),
           std::pair("theory --alpha 0.1 --channel multi-head --prior wigner",

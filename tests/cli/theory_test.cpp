@@ -172,6 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
                      "label noise must be non-negative"},
         cli::BadCall{"theory --alpha 0.1 --channel relu",
                      "channel must be one of linear, softmax, hardmax, hardmax-as-printed, deep-softmax, "
+                     "deep-seq2seq, "
                      "multi-head, got 'relu'"},
         cli::BadCall{"theory --alpha 0.5x --channel hardmax", "no strong-recovery threshold"},
         cli::BadCall{"theory --alpha 0.1 --limit zero", "--limit must be one of none, small-width"},

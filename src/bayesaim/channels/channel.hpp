@@ -45,6 +45,8 @@ struct Integration {
 struct ScorePower {
     Overlap value;
     double relative_error = 0;
+    /// How far the value may jump between neighbouring parameters, relative; where integrals adapt.
+    double roughness = 0;
 };
 
 /// Mean squared error of predicting the T x T output of a new sample.

@@ -1,27 +1,43 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/channels/deep_sequence.hpp"
 
+#include <cmath>
+
 #include "bayesaim/channels/two_layer_posterior.hpp"
 #include "bayesaim/core/checks.hpp"
 
 namespace bayesaim::channels {
+namespace {
 
-DeepSequence::DeepSequence(const DeepSequenceOptions& options) : LayeredChannel(2), options_(options) {
+constexpr double unresolved = 0.02;  // error of a quadrature that sampling may well beat
+
+const DeepSequenceOptions& checked(const DeepSequenceOptions& options) {
+    check_between("deep-seq2seq channel: layers", options.layers, 2, linalg::max_layers);
     check_non_negative("deep-seq2seq channel: residual", options.residual);
     check_between("deep-seq2seq channel: beta", options.beta, 1e-6, 1e6);
+    return options;
 }
+
+}  // namespace
+
+DeepSequence::DeepSequence(const DeepSequenceOptions& options)
+    : LayeredChannel(2),
+      options_(checked(options)),
+      sampled_posterior_(options.layers, options.beta, options.residual, options.points) {}
 
 std::vector<std::pair<std::string, double>> DeepSequence::parameters() const {
     return {
         {"layers", layers()}, {"tokens", tokens()}, {"beta", options_.beta}, {"residual", options_.residual}};
 }
 
+double DeepSequence::row_sum() const { return std::pow(options_.residual + 1, layers() - 1); }
+
 void DeepSequence::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, RowsRef outputs) const {
     check_size("columns of the indices", index.cols(), layers() * pairs());
     for (Eigen::Index i = 0; i < index.rows(); ++i) {
         const double* htilde = index.data() + i * index.outerStride();
-        const TokenMatrix mixing = mixing_matrix(htilde, 1, 2, options_.beta, options_.residual);
-        const TokenMatrix h = index_matrix(htilde + pairs(), 2);
+        const TokenMatrix mixing = mixing_matrix(htilde, layers() - 1, 2, options_.beta, options_.residual);
+        const TokenMatrix h = index_matrix(htilde + (layers() - 1) * pairs(), 2);
         const TokenMatrix y = row_softmax(mixing * h * mixing.transpose(), options_.beta) * mixing;
         outputs.row(i) << y(0, 0), y(0, 1), y(1, 0), y(1, 1);
     }
@@ -34,9 +50,19 @@ std::vector<LayerMoments> DeepSequence::posterior(const ConstRowsRef& outputs, c
     std::vector<LayerMoments> result;
     for (Eigen::Index i = 0; i < omega.rows(); ++i) {
         const Eigen::VectorXd centre = coordinates(omega, i);
+        const Eigen::Vector2d mu(outputs(i, 1), outputs(i, 2));
+        if (layers() > 2) {
+            result.push_back(sampled_posterior_(mu, centre, variance));
+            continue;
+        }
         const TwoLayerPrior prior{{centre.head<2>(), centre.tail<2>()}, variance};
-        result.push_back(layer_moments(sequence_posterior(
-            {outputs(i, 1), outputs(i, 2)}, prior, options_.beta, options_.residual, options_.quadrature)));
+        LayerMoments moments = layer_moments(
+            sequence_posterior(mu, prior, options_.beta, options_.residual, options_.quadrature));
+        if (moments.error > unresolved) {
+            const LayerMoments sampled = sampled_posterior_(mu, centre, variance);
+            if (sampled.error < moments.error) moments = sampled;
+        }
+        result.push_back(std::move(moments));
     }
     return result;
 }

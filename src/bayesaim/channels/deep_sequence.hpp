@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include "bayesaim/channels/layered_channel.hpp"
+#include "bayesaim/channels/readout_posterior.hpp"
 #include "bayesaim/channels/zoomed_rule.hpp"
 
 namespace bayesaim::channels {
 
 struct DeepSequenceOptions {
+    int layers = 2;       ///< L, from 2 to linalg::max_layers; one layer is Softmax
     double beta = 1;      ///< inverse temperature
     double residual = 1;  ///< c >= 0, strength of the residual connections
-    /// Of the posterior. Finer than for the attention: for c < 1 outputs with Y_12 + Y_21 close to c + 1
-    /// leave layer 2 to a corner of the plane; where that is not resolved the reported error says so.
+    int points = 1024;    ///< of importance sampling
+    /// For two layers. Finer than for the attention: for c < 1 outputs with Y_12 + Y_21 close to c + 1 leave
+    /// layer 1 a corner of the plane; where that is not resolved importance sampling takes over.
     ZoomOptions quadrature{.coarse_cells = 47, .nodes = 65, .most_nodes = 1025, .cut = 25};
 };
 
 /// The read-out of a deep seq2seq model, X_L = Y X_0 with Y = softmax_beta(H_L) B^{L-1}: as the tokens X_0
-/// are known, Y is observed. Two layers of two tokens. (With three tokens or more Y overdetermines the last
-/// layer: T^2 - T numbers for its K - 1, so that the others are confined to a surface. With three layers the
-/// integrand piles up at the edges of what Y allows, where importance sampling fails. One layer is Softmax.)
+/// are known, Y is observed. Two tokens: two layers by quadrature where it resolves the posterior
+/// (sequence_posterior), otherwise importance sampling (ReadoutPosterior). With three tokens or more Y
+/// overdetermines the last layer, T^2 - T numbers for its K - 1, so that the others are confined to a
+/// surface; that is not implemented.
 ///
-/// The error of predictions is that of Y; that of X_L is d times as large. See sequence_posterior.
+/// The error of predictions is that of Y; that of X_L is d times as large.
 class DeepSequence final : public LayeredChannel {
   public:
     explicit DeepSequence(const DeepSequenceOptions& options = {});
@@ -26,7 +30,9 @@ class DeepSequence final : public LayeredChannel {
     std::string name() const override { return "deep-seq2seq"; }
     std::vector<std::pair<std::string, double>> parameters() const override;
     int tokens() const override { return 2; }
-    int layers() const override { return 2; }
+    int layers() const override { return options_.layers; }
+    /// Of each row of Y: (c+1)^(L-1).
+    double row_sum() const;
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override;
     std::vector<LayerMoments> posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
@@ -34,6 +40,7 @@ class DeepSequence final : public LayeredChannel {
 
   private:
     DeepSequenceOptions options_;
+    ReadoutPosterior sampled_posterior_;
 };
 
 }  // namespace bayesaim::channels

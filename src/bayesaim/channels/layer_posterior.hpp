@@ -17,6 +17,7 @@ struct LayerMoments {
     double log_z = 0;
     double error = 0;              ///< estimated, of the mean in posterior deviations
     double effective_samples = 0;  ///< of importance sampling; 0 for a quadrature
+    bool adaptive = false;         ///< not a smooth function of omega and V: jumps by about the error
 };
 
 /// Two layers of two tokens, in the same form.

@@ -12,10 +12,12 @@
 namespace bayesaim::channels {
 namespace {
 
-/// R with R R' = the matrix, also for singular ones.
+/// The symmetric R with R R = the matrix, also for singular ones. Continuous in the matrix, so that the same
+/// points see state evolution move; eigenvectors alone turn where layers change places.
 Overlap square_root(const Overlap& matrix) {
     const Eigen::SelfAdjointEigenSolver<Overlap> solver(matrix);
-    return solver.eigenvectors() * solver.eigenvalues().cwiseMax(0).cwiseSqrt().asDiagonal();
+    const Overlap& vectors = solver.eigenvectors();
+    return vectors * solver.eigenvalues().cwiseMax(0).cwiseSqrt().asDiagonal() * vectors.transpose();
 }
 
 /// Adds R z to each row of `to`: z has blocks of `size` coordinates, one block per layer.
@@ -149,7 +151,7 @@ ScorePower LayeredChannel::score_power(const OrderParameters& parameters,
     const Overlap known = square_root(2 * parameters.overlap), rest = square_root(variance);
     const Eigen::Index entries = layers() * layers();
     const auto means = shift_means(
-        static_cast<int>(2 * layers() * size), static_cast<int>(entries + 1), integration,
+        static_cast<int>(2 * layers() * size), static_cast<int>(entries + 2), integration,
         [&](const Eigen::ArrayXXd& z, Eigen::VectorXd& sums) {
             Rows omega = Rows::Zero(z.rows(), layers() * size);
             add_correlated(known, z, 0, size, omega);
@@ -164,6 +166,7 @@ ScorePower LayeredChannel::score_power(const OrderParameters& parameters,
                 sums.head(entries) += Eigen::MatrixXd(slope).reshaped();
                 // Independent errors of many samples average out; what is left is their bias.
                 sums[entries] += sample.effective_samples > 0 ? sample.error * sample.error : sample.error;
+                if (sample.adaptive) sums[entries + 1] += sample.error * sample.error;
             }
         });
     ScorePower result;
@@ -179,6 +182,8 @@ ScorePower LayeredChannel::score_power(const OrderParameters& parameters,
         }
     }
     result.relative_error = std::hypot(result.relative_error, combined(means, entries).value);
+    result.roughness = std::sqrt(combined(means, entries + 1).value /
+                                 (static_cast<double>(integration.shifts) * integration.points));
     return result;
 }
 

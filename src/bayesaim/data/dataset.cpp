@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bayesaim/channels/deep_sequence.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/deep_attention.hpp"
 
@@ -27,6 +28,7 @@ void check_outputs(const channels::Channel& channel, const Dataset& data) {
     check_size("tokens of the data", data.tokens->tokens(), tokens);
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
     check_size("columns of the outputs", data.outputs.cols(), tokens * tokens);
+    const auto* sequence = dynamic_cast<const channels::DeepSequence*>(&channel);
     constexpr double tolerance = 1e-4;  // outputs may have been kept in single precision
     for (Eigen::Index i = 0; i < data.outputs.rows(); ++i) {
         const auto y = [&](int a, int b) { return data.outputs(i, a * tokens + b); };
@@ -49,6 +51,12 @@ void check_outputs(const channels::Channel& channel, const Dataset& data) {
             }
             if (channel.logarithmic_outputs() && std::abs(sum - 1) > tolerance) {
                 throw_invalid(name("sum of the probabilities"), "1", sum);
+            }
+            if (sequence != nullptr) {
+                const double row_sum = sequence->row_sum();
+                if (std::abs(sum - row_sum) > tolerance * row_sum)
+                    throw_invalid(name("sum of the outputs"), fmt::format("{}", row_sum), sum);
+                for (int b = 0; b < tokens; ++b) check_between(name("output"), y(a, b), 0, row_sum);
             }
             if (channel.name().starts_with("hardmax") && (ones != 1 || zeros != tokens - 1)) {
                 throw_invalid(name("hardmax output"), "one 1 and zeros", fmt::format("sum {}", sum));

@@ -51,7 +51,7 @@ TestSet make_test_set(const linalg::Matrix& weights, const channels::Channel& ch
 
 /// Throws InvalidArgument unless the outputs have the shape and the values that the channel can produce:
 /// finite numbers, symmetric (linear), rows of log-probabilities whose exponentials sum to 1 (softmax),
-/// one-hot rows (hardmax).
+/// one-hot rows (hardmax), rows of numbers between 0 and their known sum (deep-seq2seq).
 void check_outputs(const channels::Channel& channel, const Dataset& data);
 
 /// ||estimate - weights||_F^2 / d

@@ -31,7 +31,7 @@ Overlap prior_error(Laws laws) {
 /// One iteration of state evolution.
 struct Iterate {
     Overlap error, conjugate;
-    double relative_error;  // of qhat
+    double relative_error, roughness;  // of qhat
 };
 
 Iterate iterate(Laws laws, const channels::Channel& channel, double alpha, const Overlap& error,
@@ -42,7 +42,7 @@ Iterate iterate(Laws laws, const channels::Channel& channel, double alpha, const
     const double least =
         std::max(1e-6 / prior_error(laws).diagonal().maxCoeff(), 1e-10 * std::abs(sampled.trace()));
     const Overlap conjugate = denoisers::with_eigenvalues_above(sampled, least);
-    return {denoisers::cavity_covariance(laws, conjugate), conjugate, power.relative_error};
+    return {denoisers::cavity_covariance(laws, conjugate), conjugate, power.relative_error, power.roughness};
 }
 
 /// C in coordinates without bounds: log C_ll, and the correlations.
@@ -96,7 +96,7 @@ Followed follow(Map& map, Eigen::VectorXd& x, double tolerance, double lowest_tr
         x = reached;
         if (map.last.error.trace() < lowest_trace && step[0] < 0)
             return recoverable ? Followed::recovered : Followed::limit;
-        if (step.cwiseAbs().maxCoeff() <= tolerance) return Followed::settled;
+        if (step.cwiseAbs().maxCoeff() <= std::max(tolerance, map.last.roughness)) return Followed::settled;
         if (since_jump == 3) {
             const double rate = std::clamp(step.dot(last_step) / last_step.squaredNorm(), 0.0, 0.98);
             x += std::min(rate / (1 - rate), 8.0) * step;  // not too far: the tail is not quite geometric
@@ -107,9 +107,9 @@ Followed follow(Map& map, Eigen::VectorXd& x, double tolerance, double lowest_tr
     return Followed::limit;
 }
 
-/// Derivative of the map, by differences.
+/// Derivative of the map, by differences that stand out from its roughness.
 Eigen::MatrixXd jacobian(Map& map, const Eigen::VectorXd& x) {
-    constexpr double shift = 0.01;
+    const double shift = std::clamp(10 * map.last.roughness, 0.01, 0.1);
     Eigen::MatrixXd result(x.size(), x.size());
     for (Eigen::Index i = 0; i < x.size(); ++i) {
         Eigen::VectorXd up = x, down = x;
@@ -182,7 +182,8 @@ FixedPoint solve_deep_state_evolution(Laws laws, const channels::Channel& channe
             const Eigen::VectorXd step = chord.solve(all(x) - x);
             if (!step.allFinite() || step.cwiseAbs().maxCoeff() > 1) break;
             x += step;
-            if (step.cwiseAbs().maxCoeff() <= 10 * options.sampled_tolerance)
+            if (step.cwiseAbs().maxCoeff() <=
+                std::max(10 * options.sampled_tolerance, 2 * all.last.roughness))
                 result.status = Termination::converged;
         }
         result.relative_error = std::hypot(all.last.relative_error * error_amplification(all, derivative),

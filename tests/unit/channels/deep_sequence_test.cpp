@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "bayesaim/channels/deep_attention.hpp"
+#include "bayesaim/channels/two_layer_posterior.hpp"
 #include "bayesaim/core/random.hpp"
 
 #include "support/expect_invalid.hpp"
@@ -25,16 +26,19 @@ struct Samples {
     Rows omega, index, outputs;
 };
 
+/// Any number of layers.
 Samples sample(const Channel& channel, const Overlap& q, const Overlap& variance, int count,
                std::uint64_t seed) {
-    Samples result{Rows(count, 6), Rows(count, 6), Rows(count, 4)};
+    const Eigen::Index layers = variance.rows();
+    Samples result{Rows(count, 3 * layers), Rows(count, 3 * layers), Rows(count, 4)};
     const Overlap known = Eigen::LLT<Overlap>(2 * q).matrixL(),
                   rest = Eigen::LLT<Overlap>(variance).matrixL();
-    Eigen::MatrixXd z(3, 4);
+    Eigen::MatrixXd z(3, 2 * layers);
     for (Eigen::Index i = 0; i < count; ++i) {
-        RandomStream(seed, Purpose::tokens, static_cast<std::uint64_t>(i)).fill_normal({z.data(), 12});
-        const Eigen::MatrixXd omega = z.leftCols(2) * known.transpose(),
-                              index = omega + z.rightCols(2) * rest.transpose();
+        RandomStream(seed, Purpose::tokens, static_cast<std::uint64_t>(i))
+            .fill_normal({z.data(), static_cast<std::size_t>(z.size())});
+        const Eigen::MatrixXd omega = z.leftCols(layers) * known.transpose(),
+                              index = omega + z.rightCols(layers) * rest.transpose();
         result.omega.row(i) = omega.reshaped().transpose();
         result.index.row(i) = index.reshaped().transpose();
     }
@@ -117,37 +121,164 @@ TEST(SequencePosterior, ScoreIsTheGradientOfABruteForceIntegral) {
     }
 }
 
+/// V_ll = 2 error, V_lk = 2 coupling, and the overlap that goes with it for width 1/2.
+struct Stage {
+    Stage(int layers, double error, double coupling)
+        : variance(Overlap::Constant(layers, layers, 2 * coupling)),
+          overlap(Overlap::Constant(layers, layers, 0.5 - coupling)) {
+        variance.diagonal().setConstant(2 * error);
+        overlap.diagonal().setConstant(1.5 - error);
+    }
+    Overlap variance, overlap;
+};
+
+Eigen::VectorXd coordinates(const Rows& rows, Eigen::Index i) {
+    const Eigen::Index layers = rows.cols() / 3;
+    return (informed_directions(2) * Eigen::RowVectorXd(rows.row(i)).reshaped(3, layers)).reshaped();
+}
+
 /// E[g g'] = -E[dg/domega] and E[(h - mean) mean'] = 0, within four standard errors.
+void expect_nishimori(const LayeredChannel& channel, const Overlap& q, const Overlap& variance, int count) {
+    const int layers = channel.layers();
+    const Overlap precision = variance.inverse();
+    const Samples s = sample(channel, q, variance, count, 23);
+    const auto moments = channel.posterior(s.outputs, s.omega, variance);
+    for (int l = 0; l < layers; ++l) {
+        for (int k = 0; k < layers; ++k) {
+            std::vector<double> identity, orthogonality, power;
+            for (int i = 0; i < count; ++i) {
+                const auto& m = moments[static_cast<std::size_t>(i)];
+                const Eigen::MatrixXd mean = m.mean.reshaped(2, layers);
+                const Eigen::MatrixXd truth = coordinates(s.index, i).reshaped(2, layers),
+                                      centre = coordinates(s.omega, i).reshaped(2, layers);
+                const Eigen::MatrixXd g = (mean - centre) * precision;
+                const Overlap slope = 2 * precision - precision * m.covariance * precision;
+                power.push_back(g.col(l).dot(g.col(k)));
+                identity.push_back(power.back() - slope(l, k));
+                orthogonality.push_back((truth.col(l) - mean.col(l)).dot(mean.col(k)));
+            }
+            EXPECT_LT(test::estimate(identity).deviation(0), 4) << "layers " << l << k;
+            EXPECT_LT(test::estimate(orthogonality).deviation(0), 4) << "layers " << l << k;
+            if (l == k) {
+                EXPECT_LT(test::estimate(identity).standard_error, 0.1 * test::estimate(power).mean);
+            }
+        }
+    }
+}
+
 TEST(DeepSequence, NishimoriIdentities) {
     for (const double c : {1.0, 0.3}) {
-        const DeepSequence channel({.residual = c});
-        const Overlap variance = overlap(1, -0.05, 0.4), precision = variance.inverse();
-        const int count = 1000;
-        const Samples s = sample(channel, overlap(1, 0.5, 1.2), variance, count, 23);
-        const auto moments = channel.posterior(s.outputs, s.omega, variance);
-        const Eigen::MatrixXd directions = informed_directions(2);
-        for (int l = 0; l < 2; ++l) {
-            for (int k = 0; k < 2; ++k) {
-                std::vector<double> identity, orthogonality, power;
-                for (int i = 0; i < count; ++i) {
-                    const auto& m = moments[static_cast<std::size_t>(i)];
-                    const Eigen::Matrix2d mean = m.mean.reshaped(2, 2);
-                    const Eigen::Matrix2d truth =
-                                              directions * Eigen::RowVectorXd(s.index.row(i)).reshaped(3, 2),
-                                          centre =
-                                              directions * Eigen::RowVectorXd(s.omega.row(i)).reshaped(3, 2);
-                    const Eigen::Matrix2d g = (mean - centre) * precision;
-                    const Overlap slope = 2 * precision - precision * m.covariance * precision;
-                    power.push_back(g.col(l).dot(g.col(k)));
-                    identity.push_back(power.back() - slope(l, k));
-                    orthogonality.push_back((truth.col(l) - mean.col(l)).dot(mean.col(k)));
-                }
-                EXPECT_LT(test::estimate(identity).deviation(0), 4) << "c " << c << " " << l << k;
-                EXPECT_LT(test::estimate(orthogonality).deviation(0), 4) << "c " << c << " " << l << k;
-                if (l == k) {
-                    EXPECT_LT(test::estimate(identity).standard_error, 0.1 * test::estimate(power).mean);
-                }
+        SCOPED_TRACE(c);
+        expect_nishimori(DeepSequence({.residual = c}), overlap(1, 0.5, 1.2), overlap(1, -0.05, 0.4), 1000);
+    }
+}
+
+TEST(DeepSequence, NishimoriIdentitiesOfThreeLayers) {
+    const Stage stage(3, 0.3, 0.02);
+    expect_nishimori(DeepSequence({.layers = 3}), stage.overlap, stage.variance, 1200);
+    expect_nishimori(DeepSequence({.layers = 3, .residual = 0.3}), stage.overlap, stage.variance, 400);
+}
+
+/// Two layers: what the quadrature gives where it resolves the posterior, within the error that sampling
+/// reports. For c < 1 maxima on both sides of delta = 0 must be found: missing one is off by e^10 and more.
+TEST(ReadoutPosterior, OfTwoLayersIsTheQuadrature) {
+    for (const double c : {1.0, 0.3, 0.0}) {
+        for (const double error : {1.0, 0.3, 0.05}) {
+            const Stage stage(2, error, 0);
+            const DeepSequence channel({.residual = c});
+            const ReadoutPosterior posterior(2, 1, c, 1024);
+            const int count = 40;
+            const Samples s = sample(channel, stage.overlap, stage.variance, count, 5);
+            int resolved = 0;
+            for (Eigen::Index i = 0; i < count; ++i) {
+                const Eigen::Vector2d mu(s.outputs(i, 1), s.outputs(i, 2));
+                const Eigen::VectorXd centre = coordinates(s.omega, i);
+                const auto quadrature = layer_moments(
+                    sequence_posterior(mu, {{centre.head<2>(), centre.tail<2>()}, stage.variance}, 1, c,
+                                       DeepSequenceOptions().quadrature));
+                if (quadrature.error > 1e-3) continue;
+                ++resolved;
+                const LayerMoments sampled = posterior(mu, centre, stage.variance);
+                const double deviation = std::sqrt(quadrature.covariance.trace());
+                EXPECT_LT((sampled.mean - quadrature.mean).norm(), 4 * sampled.error * deviation)
+                    << "c " << c << " error " << error << " sample " << i;
+                EXPECT_NEAR(sampled.log_z, quadrature.log_z, 4 * sampled.error);
+                EXPECT_LT((sampled.covariance - quadrature.covariance).norm(),
+                          6 * sampled.error * quadrature.covariance.trace());
+                EXPECT_GT(sampled.effective_samples, 150);
             }
+            EXPECT_GT(resolved, count / 2);
+        }
+    }
+}
+
+/// Three layers: the integral over the prior of the first two, with explicit inverses and nothing of the
+/// coordinates that take the layers off.
+TEST(ReadoutPosterior, OfThreeLayersIsTheIntegralOverThePrior) {
+    const int layers = 3, points = 1 << 19;
+    const double c = 1, beta = 1;
+    const Stage stage(layers, 0.8, 0.05);
+    const Samples s = sample(DeepSequence({.layers = 3}), stage.overlap, stage.variance, 8, 3);
+    const Overlap root = stage.variance.llt().matrixL(), precision = stage.variance.inverse();
+    const Eigen::MatrixXd directions = informed_directions(2);
+    int compared = 0;
+    for (Eigen::Index i = 0; i < 8; ++i) {
+        const Eigen::VectorXd centre = coordinates(s.omega, i);
+        TokenMatrix y(2, 2);
+        y << s.outputs(i, 0), s.outputs(i, 1), s.outputs(i, 2), s.outputs(i, 3);
+        double total = 0, squares = 0;
+        Eigen::VectorXd mean = Eigen::VectorXd::Zero(6);
+        Eigen::VectorXd z(4), h(6);
+        for (int n = 0; n < points; ++n) {
+            RandomStream(7, Purpose::integration, static_cast<std::uint64_t>(n)).fill_normal({z.data(), 4});
+            h.head<2>() = root(0, 0) * z.head<2>();
+            h.segment<2>(2) = root(1, 0) * z.head<2>() + root(1, 1) * z.tail<2>();
+            const double prior = -0.5 * z.squaredNorm();
+            h.head<4>() += centre.head<4>();
+            Eigen::VectorXd pairs(6);
+            pairs << directions.transpose() * h.head<2>(), directions.transpose() * h.segment<2>(2);
+            const TokenMatrix mixing = mixing_matrix(pairs.data(), 2, 2, beta, c), inverse = mixing.inverse();
+            const TokenMatrix attention = y * inverse;
+            if (!(attention.minCoeff() > 0)) continue;
+            double logs[4];
+            for (int k = 0; k < 4; ++k) logs[k] = std::log(attention(k / 2, k % 2));
+            Eigen::VectorXd last(3);
+            scaled_indices(inverse * logits_of_output(logs, 2, beta) * inverse.transpose(), last.data());
+            h.tail<2>() = directions * last;
+            double distance = 0;
+            const Eigen::MatrixXd shift = (h - centre).reshaped(2, layers);
+            for (int l = 0; l < layers; ++l) {
+                for (int k = 0; k < layers; ++k) distance += precision(l, k) * shift.col(l).dot(shift.col(k));
+            }
+            const double weight = std::exp(-0.5 * distance - prior) /
+                                  (std::pow(std::abs(mixing.determinant()), 5) * attention.prod());
+            total += weight;
+            squares += weight * weight;
+            mean += weight * h;
+        }
+        mean /= total;
+        const double effective = total * total / squares;
+        if (effective < 200) continue;
+        ++compared;
+        const LayerMoments found = ReadoutPosterior(layers, beta, c, 4096)({s.outputs(i, 1), s.outputs(i, 2)},
+                                                                           centre, stage.variance);
+        EXPECT_LT((found.mean - mean).norm(),
+                  4 * std::hypot(found.error, 1 / std::sqrt(effective)) * std::sqrt(found.covariance.trace()))
+            << "sample " << i;
+        EXPECT_LT(found.error, 0.1);
+    }
+    EXPECT_GE(compared, 4);
+}
+
+/// Rounded outputs, and outputs that no indices give, have finite moments.
+TEST(ReadoutPosterior, StaysFiniteAtTheEndsOfWhatOutputsCanBe) {
+    const Stage stage(3, 0.5, 0);
+    for (const double first : {0.0, 1e-17, 2.0, 4.0}) {
+        for (const double second : {0.0, 2.0, 4.0 - 1e-15}) {
+            const LayerMoments m =
+                ReadoutPosterior(3, 1, 1, 256)({first, second}, Eigen::VectorXd::Zero(6), stage.variance);
+            EXPECT_TRUE(m.mean.allFinite() && m.covariance.allFinite()) << first << " " << second;
+            EXPECT_GE(m.effective_samples, 0.99);
         }
     }
 }
@@ -192,6 +323,8 @@ TEST(DeepSequence, GeneralizationErrorIsThatOfTheReadOut) {
 TEST(DeepSequence, RejectsWrongArguments) {
     test::expect_invalid([] { DeepSequence({.residual = -1}); }, "deep-seq2seq channel: residual");
     test::expect_invalid([] { DeepSequence({.beta = 0}); }, "deep-seq2seq channel: beta");
+    test::expect_invalid([] { DeepSequence({.layers = 1}); }, "deep-seq2seq channel: layers");
+    test::expect_invalid([] { DeepSequence({.points = 0}); }, "points");
 }
 
 }  // namespace
