@@ -183,7 +183,6 @@ void bind_estimators(py::module_& module) {
         .def_readwrite("tolerance", &AmpOptions::tolerance)
         .def_readwrite("damping", &AmpOptions::damping)
         .def_readwrite("adaptive_damping", &AmpOptions::adaptive_damping)
-        .def_readwrite("linear_outside_support", &AmpOptions::linear_outside_support)
         .def_readwrite("initial_error", &AmpOptions::initial_error);
     py::class_<GradientDescentOptions>(module, "DescentOptions")
         .def(py::init<>())

@@ -180,10 +180,8 @@ void bind_theory(py::module_& module) {
         .def(py::init<>())
         .def_readwrite("small_width", &TheorySettings::small_width)
         .def_readwrite("tolerance", &TheorySettings::tolerance)
-        .def_readwrite("sampled_tolerance", &TheorySettings::sampled_tolerance)
         .def_readwrite("max_iterations", &TheorySettings::max_iterations)
         .def_readwrite("integration_points", &TheorySettings::integration_points)
-        .def_readwrite("integration_shifts", &TheorySettings::integration_shifts)
         .def_readwrite("seed", &TheorySettings::seed)
         .def_readwrite("threads", &TheorySettings::threads);
     module.def("theory_curve", &curve, py::arg("prior"), py::arg("channel"), py::arg("alpha"),
