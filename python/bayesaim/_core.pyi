@@ -2,14 +2,11 @@
 """The compiled part: classes are public through `bayesaim`, functions are wrapped there."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Progress = Callable[[float, float, str], Any]
+from ._arguments import Floats, Progress
 
 def version() -> str: ...
 def git_commit() -> str: ...

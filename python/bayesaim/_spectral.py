@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
-from ._results import Denoised, Floats
+from ._arguments import Floats
+from ._results import Denoised
 
 
 def _as_given(result: Floats) -> Any:

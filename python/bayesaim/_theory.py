@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
-from ._results import Floats, TheoryCurve, Thresholds
+from ._arguments import Floats
+from ._results import TheoryCurve, Thresholds
 
 
 def _settings(

@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
+from ._arguments import Floats
 from ._data import Dataset, _synthetic_arguments
 from ._estimators import _dataset
 from ._results import (
     DeepAmpResult,
     DeepTheoryCurve,
     Encoded,
-    Floats,
     JointlyDenoised,
     PolynomialEstimator,
     Prediction,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Channels: those of the table, and one's own by subclassing.
 #include <cmath>
-#include <limits>
 
 #include <Eigen/LU>
 #include <fmt/format.h>
@@ -83,7 +82,7 @@ class PythonChannel final : public channels::SampledChannel {
         const py::object given = require("score")(copy_of(outputs), copy_of(omega), variance(0, 0));
         if (!py::isinstance<py::tuple>(given)) {
             read_rows("score", given, g);
-            log_z.setConstant(std::numeric_limits<double>::quiet_NaN());
+            log_z.setConstant(not_known);
             return;
         }
         const auto pair = given.cast<py::tuple>();

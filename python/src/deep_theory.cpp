@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Several layers: channels, state evolution, denoisers for large d.
-#include <limits>
-
 #include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/channels/deep_sequence.hpp"
 #include "bayesaim/denoisers/joint.hpp"
@@ -16,8 +14,6 @@ namespace {
 
 using channels::Channel;
 using linalg::Overlap;
-
-constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// As `bayesaim theory --channel deep-softmax`; the points one after the other, threads inside them.
 py::dict curve(const Priors& priors, const Channel& channel, const Array& alpha, bool informed,

@@ -2,7 +2,6 @@
 // State evolution, thresholds, free entropy, generalisation.
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -18,8 +17,6 @@ using channels::Channel;
 using priors::Prior;
 using theory::EstimationCurve;
 using theory::FixedPoint;
-
-constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// The prior as state evolution sees it. Asks a prior written in Python for its law while the lock is held.
 std::unique_ptr<EstimationCurve> curve_of(const Prior& prior, bool small_width) {
