@@ -92,6 +92,15 @@ def line(name: str, value: ArrayLike) -> tuple[Floats, bool]:
     return np.atleast_1d(result), result.ndim == 0
 
 
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """Of positive numbers."""
+    ends = real(name, value)
+    if ends.shape != (2,) or not 0 < ends[0] < ends[1] < math.inf:
+        given = ends.tolist() if ends.size <= 6 else f"shape {ends.shape}"
+        raise ValueError(f"{name} must be (lowest, highest), 0 < lowest < highest < inf, got {given}")
+    return float(ends[0]), float(ends[1])
+
+
 def tokens(value: ArrayLike) -> NDArray[Any]:
     """(n, T, d) in C order, float64 or float32: without a copy if it is that already."""
     result = real("tokens", value)

@@ -46,6 +46,15 @@ def test_methods_of_classes(prior, softmax):
     raises(TypeError, lambda: bayesaim.make_prior(3), "prior must be a text, got int")
 
 
+def test_intervals(prior, softmax):
+    wrong = "must be (lowest, highest), 0 < lowest < highest < inf, got "
+    for value, shown in [(3, "3"), ((1, 2, 3), "[1, 2, 3]"), ([], "[]"), (np.zeros((9, 9)), "shape (9, 9)"), ((10, 0.01), "[10.0, 0.01]"), ((0, 1), "[0, 1]"), ((1, np.inf), "[1.0, inf]"), ((np.nan, 1), "[nan, 1.0]")]:
+        raises(ValueError, lambda: bayesaim.thresholds(prior, softmax, search=value), "search " + wrong + shown)
+        raises(ValueError, lambda: bayesaim.testing.check_prior(prior, noise_variances=value), "noise_variances " + wrong + shown)
+    raises(TypeError, lambda: bayesaim.thresholds(prior, softmax, search=None), "search must be an array of numbers, got None")
+    raises(TypeError, lambda: bayesaim.thresholds(prior, softmax, search="ab"), "search must be real numbers, got dtype <U2")
+
+
 def test_arguments_that_do_not_fit(prior, softmax):
     raises(TypeError, lambda: bayesaim.Wishart(1, 2), "arguments must be those of Wishart(width = 1), got (int, int)")
     raises(TypeError, lambda: bayesaim.Linear(noise=np.zeros((9, 9))), "Linear(tokens = 2, label_noise = 0), got (noise=ndarray)")
