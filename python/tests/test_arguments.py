@@ -22,7 +22,7 @@ def test_messages_are_those_of_the_program(program, prior, softmax):
     raises(ValueError, lambda: bayesaim.read_dataset("/no/such/file.h5", softmax), "/no/such/file.h5")
 
 
-@pytest.mark.parametrize("wrong", [None, "1", 1j, [1, 2], object(), True, b"1"])
+@pytest.mark.parametrize("wrong", [None, "1", 1j, [1, 2], object(), True, np.True_, b"1"])
 def test_what_is_no_number(prior, softmax, wrong):
     raises(TypeError, lambda: bayesaim.Wishart(wrong), "width must be a number")
     raises(TypeError, lambda: bayesaim.Softmax(2, beta=wrong), "beta must be a number")
