@@ -83,6 +83,17 @@ def test_what_methods_in_python_raise_is_not_rewritten(prior):
         Own().law()
 
 
+def test_messages_that_are_not_utf8():
+    class Own(bayesaim.Prior):
+        def spectrum(self):
+            raise TypeError("\udc80")
+
+    with pytest.raises(TypeError, match="^\udc80$"):
+        Own().law()
+    with pytest.raises(UnicodeEncodeError):
+        bayesaim.Wishart(**{"\udc80": 1})
+
+
 def test_what_is_no_prior_or_channel_or_dataset(prior, softmax, data):
     raises(TypeError, lambda: bayesaim.theory(None, softmax, 0.1), "prior must be a Prior, such as Wishart(0.5), got None")
     raises(TypeError, lambda: bayesaim.theory(prior, "softmax", 0.1), "channel must be a Channel")
