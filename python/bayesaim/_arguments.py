@@ -118,13 +118,14 @@ def prior(value: Any) -> _core.Prior:
     return value
 
 
-def law(value: Any) -> _core.SpectralLaw:
+def law_of(value: Any) -> _core.SpectralLaw:
     """Of a prior, or as it is."""
     if isinstance(value, _core.SpectralLaw):
         return value
     if not isinstance(value, _core.Prior):
         raise TypeError(f"prior must be a Prior or a SpectralLaw, got {kind_of(value)}")
-    return value.law()
+    # Asks a method written in Python once. pybind11 would take a caller named `law` for that method itself.
+    return _core.Prior.law(value)
 
 
 def priors(value: Any, layers: int | None = None) -> list[_core.Prior]:

@@ -271,7 +271,7 @@ def free_cumulants(prior: _core.Prior | _core.SpectralLaw, count: int) -> Floats
 
     >>> bayesaim.deep.free_cumulants(bayesaim.Wishart(0.5), 4)  # 0.5^(1 - n/2)
     """
-    return _core.free_cumulants(check.law(prior), check.count("count", count, 1, 100))
+    return _core.free_cumulants(check.law_of(prior), check.count("count", count, 1, 100))
 
 
 class FreeMoments:
