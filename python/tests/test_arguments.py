@@ -12,7 +12,7 @@ def raises(kind, call, text):
     assert text in message and "\n" not in message, message
 
 
-def test_messages_are_those_of_the_program(program, prior, softmax):
+def test_messages_name_the_argument_and_its_value(prior, softmax):
     raises(ValueError, lambda: bayesaim.Wishart(-1), "width must be")
     raises(ValueError, lambda: bayesaim.Softmax(2, beta=-1), "softmax channel: beta must be positive and finite, got -1")
     raises(ValueError, lambda: bayesaim.make_channel("sparsemax"), "channel must be one of linear, softmax, hardmax")
