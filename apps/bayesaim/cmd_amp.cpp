@@ -34,16 +34,10 @@ struct Run {
     double error = 0, generalization = 0, plugin_generalization = 0;
 };
 
-Run run_once(const Arguments& arguments, const Model& model, double alpha, std::uint64_t seed,
+Run run_once(const Arguments& arguments, const Model& model, const data::SyntheticOptions& synthetic,
              Progress& progress, ThreadPool& pool) {
-    data::SyntheticOptions synthetic;
-    synthetic.dim = arguments.dim;
-    synthetic.alpha = alpha;
-    synthetic.seed = seed;
-    synthetic.storage =
-        arguments.storage == "memory" ? data::TokenStorage::memory : data::TokenStorage::regenerate;
-    synthetic.precision = arguments.precision == "double" ? data::Precision::double_precision
-                                                          : data::Precision::float_precision;
+    const double alpha = synthetic.alpha;
+    const std::uint64_t seed = synthetic.seed;
     const data::DeepSynthetic problem =
         data::make_deep_synthetic(model.priors, *model.channel, synthetic, pool);
 
@@ -130,8 +124,10 @@ Json summarise(const Arguments& arguments, const Model& model, double alpha, con
 }
 
 int run(const Arguments& arguments) {
-    check_one_of("--token-storage", arguments.storage, {"memory", "regenerate"});
-    check_one_of("--precision", arguments.precision, {"double", "float"});
+    data::SyntheticOptions synthetic;
+    synthetic.dim = arguments.dim;
+    synthetic.storage = data::parse_token_storage("--token-storage", arguments.storage);
+    synthetic.precision = data::parse_precision("--precision", arguments.precision);
     if (arguments.channel.deep()) check_one_of("--initial with several layers", arguments.initial, {"mean"});
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
     const experiments::Grid grid("--alpha", arguments.alpha);
@@ -160,12 +156,13 @@ int run(const Arguments& arguments) {
     for (const double alpha : alphas) {
         std::vector<Run> runs;
         for (int i = 0; i < arguments.seeds && !interrupted(); ++i) {
-            const std::uint64_t seed = arguments.run.seed + static_cast<std::uint64_t>(i);
-            Run run = run_once(arguments, model, alpha, seed, progress, pool);
+            synthetic.alpha = alpha;
+            synthetic.seed = arguments.run.seed + static_cast<std::uint64_t>(i);
+            Run run = run_once(arguments, model, synthetic, progress, pool);
             progress.finish_item();
             if (run.learned.status == Termination::stopped) break;  // half a run is not a result
             for (const Json& iteration : run.learned.record) {
-                Json row = {{"alpha", alpha}, {"seed", seed}};
+                Json row = {{"alpha", alpha}, {"seed", synthetic.seed}};
                 row.update(iteration);
                 iterations.points.push_back(std::move(row));
             }

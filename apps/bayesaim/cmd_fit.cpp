@@ -38,11 +38,11 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
                                    several ? std::get<std::string>(width->second)
                                            : fmt::format("{}", *data::number_attribute(attributes, "width")));
     }
-    if (arguments.prior.prior == "multi-head") {  // as `generate` describes the mean of several heads
+    // As `generate` describes the mean of several heads.
+    if (arguments.prior.prior == "multi-head" && !arguments.given("--prior")) {
+        check_one_of("channel with prior multi-head", arguments.channel.channel, {"softmax", "multi-head"});
         arguments.prior.prior = "wishart";
         arguments.channel.channel = "multi-head";
-        const auto heads = data::number_attribute(header.attributes, "heads");
-        if (!arguments.given("--heads") && heads) arguments.channel.heads = static_cast<int>(*heads);
     }
     if (arguments.given("--tokens") && arguments.channel.options.tokens != header.tokens) {
         throw_invalid("--tokens", fmt::format("{}, as in '{}'", header.tokens, arguments.file),

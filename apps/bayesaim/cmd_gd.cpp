@@ -40,7 +40,6 @@ void check(const Arguments& arguments) {
         throw_invalid("--channel", "softmax or linear (hardmax has no gradient)", channel);
     check_one_of("--channel", channel, {"softmax", "linear"});
     check_one_of("--optimizer", arguments.optimizer, {"adam", "gd"});
-    check_one_of("--precision", arguments.precision, {"float", "double"});
     check_positive("--width", arguments.prior.width);
     check_positive("--learning-rate", descent.learning_rate);
     for (const auto& [name, value] : {std::pair{"--beta1", descent.beta1}, {"--beta2", descent.beta2}}) {
@@ -216,8 +215,7 @@ int run(Arguments arguments) {
     arguments.descent.width = student_columns(arguments);
     arguments.descent.optimizer =
         arguments.optimizer == "adam" ? estimators::Optimizer::adam : estimators::Optimizer::gradient_descent;
-    arguments.descent.precision = arguments.precision == "double" ? data::Precision::double_precision
-                                                                  : data::Precision::float_precision;
+    arguments.descent.precision = data::parse_precision("--precision", arguments.precision);
     arguments.descent.batch_size = arguments.batch_size;
     const experiments::Grid grid("--alpha", arguments.alpha);
     const auto prior = arguments.prior.make();

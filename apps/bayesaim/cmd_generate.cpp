@@ -25,21 +25,19 @@ struct Arguments {
 };
 
 int run(const Arguments& arguments) {
-    check_one_of("--precision", arguments.precision, {"double", "float"});
+    data::SyntheticOptions options;
+    options.precision = data::parse_precision("--precision", arguments.precision);
     check_positive("--alpha", arguments.alpha);
     check_output_file(arguments.output.output, {});
     const Model model(arguments.prior, arguments.channel);
     catch_interrupts();
     ThreadPool pool(arguments.run.thread_count());
 
-    data::SyntheticOptions options;
     options.dim = arguments.dim;
     options.alpha = arguments.alpha;
     options.seed = arguments.run.seed;
     options.test = arguments.test;
     options.storage = data::TokenStorage::regenerate;
-    options.precision = arguments.precision == "double" ? data::Precision::double_precision
-                                                        : data::Precision::float_precision;
     data::DeepSynthetic problem = data::make_deep_synthetic(model.priors, *model.channel, options, pool);
     if (arguments.no_weights) problem.weights.clear();
     data::Attributes attributes = data::describe(model.priors, *model.channel);

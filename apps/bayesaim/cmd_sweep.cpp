@@ -66,7 +66,12 @@ Action add_sweep(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand(
         "sweep", "A study from a TOML file: theory and algorithms over grids; can be killed and resumed");
-    command->add_option("FILE", arguments->file, "the study, see docs/guide.md")->required();
+    std::string known;
+    for (const experiments::EstimatorEntry& entry : experiments::estimator_table())
+        known += fmt::format("\n  {}: {}", entry.name, entry.summary);
+    command
+        ->add_option("FILE", arguments->file, "the study, see docs/guide.md; its estimator is one of" + known)
+        ->required();
     command->add_option("--output", arguments->directory,
                         "run directory, made or resumed (results/NAME, NAME of the study)");
     command->add_option("--shard", arguments->shard, "i/N: only every N-th point, from the i-th on")

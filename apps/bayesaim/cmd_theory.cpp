@@ -116,6 +116,8 @@ int run(const Arguments& arguments) {
     const bool small_width = arguments.limit == "small-width", iterates = arguments.trajectory > 0;
     if (small_width) {
         check_one_of("--prior with --limit small-width", arguments.prior.prior, {"wishart"});
+        if (arguments.prior.command->count("--width") > 0)
+            throw_invalid("--width", "left out with --limit small-width", "it");
         if (arguments.channel.channel == "multi-head")
             throw_invalid("--channel with --limit small-width", "of one head",
                           fmt::format("'{}'", arguments.channel.channel));

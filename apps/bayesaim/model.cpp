@@ -10,10 +10,11 @@ namespace bayesaim::program {
 namespace {
 
 /// One width for all layers, or one for each.
-std::vector<double> layer_widths(std::vector<double> widths, int layers) {
+std::vector<double> layer_widths(const PriorArguments& prior, int layers) {
+    std::vector<double> widths = prior.widths;
     if (widths.size() == 1) widths.resize(static_cast<std::size_t>(layers), widths.front());
     if (widths.size() != static_cast<std::size_t>(layers)) {
-        throw_invalid("--width", fmt::format("one number, or one for each of the {} layers", layers),
+        throw_invalid(prior.widths_name, fmt::format("one number, or one for each of the {} layers", layers),
                       fmt::format("{} numbers", widths.size()));
     }
     return widths;
@@ -85,7 +86,7 @@ Model::Model(const PriorArguments& prior, const ChannelArguments& channel_argume
         owned.push_back(make_prior(prior, channel_arguments));
         configuration = describe(prior, *owned[0]);
     } else {
-        const std::vector<double> widths = layer_widths(prior.widths, channel_arguments.layers);
+        const std::vector<double> widths = layer_widths(prior, channel_arguments.layers);
         PriorArguments layer = prior;
         for (const double width : widths) {
             layer.width = width;

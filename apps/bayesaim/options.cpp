@@ -39,6 +39,12 @@ CLI::Option* add_checked(CLI::App& app, const std::string& name, Number& value,
         ->type_name("N");
 }
 
+[[noreturn]] void throw_not_taken(const char* option, const char* kind, const char* owners,
+                                  const std::string& chosen) {
+    throw_invalid(option, fmt::format("left out unless the {} is {}", kind, owners),
+                  fmt::format("it with {}", chosen));
+}
+
 }  // namespace
 
 CLI::Option* add_number(CLI::App& app, const std::string& name, double& value,
@@ -68,6 +74,7 @@ CLI::Option* add_threads(CLI::App& app, int& threads) {
 }
 
 void PriorArguments::add_to(CLI::App& app) {
+    command = &app;
     std::string known;
     for (const priors::PriorEntry& entry : priors::prior_table()) {
         known += fmt::format("\n  {}: {}", entry.name, entry.summary);
@@ -84,6 +91,7 @@ void PriorArguments::add_to(CLI::App& app) {
 
 void PriorArguments::set_widths(const std::string& name, const std::string& text) {
     widths.clear();
+    widths_name = name;
     std::istringstream pieces(text);
     for (std::string piece; std::getline(pieces, piece, ',');)
         widths.push_back(parse_whole<double>(name, "a number, or one per layer: 0.4,0.8", piece));
@@ -92,8 +100,14 @@ void PriorArguments::set_widths(const std::string& name, const std::string& text
 }
 
 std::unique_ptr<priors::Prior> PriorArguments::make() const {
+    check_one_of("prior", prior, priors::prior_names());
+    for (const auto& [option, owner] :
+         {std::pair("--width", "wishart"), std::pair("--spectrum", "spectrum")}) {
+        if (command != nullptr && command->count(option) > 0 && prior != owner)
+            throw_not_taken(option, "prior", owner, prior);
+    }
     if (widths.size() > 1)
-        throw_invalid("--width", "one number for one layer", fmt::format("{} numbers", widths.size()));
+        throw_invalid(widths_name, "one number for one layer", fmt::format("{} numbers", widths.size()));
     return priors::make_prior(prior, {width, spectrum_file});
 }
 
@@ -128,11 +142,15 @@ void ChannelArguments::complete_from(const data::Attributes& attributes) {
     number("--beta", "beta", options.beta);
     number("--label-noise", "label_noise", options.label_noise);
     number("--residual", "residual", residual);
-    double count = layers;
-    number("--layers", "layers", count);
-    if (count != std::floor(count) || std::abs(count) > linalg::max_layers)
-        throw_invalid("attribute layers", fmt::format("a whole number up to {}", linalg::max_layers), count);
-    layers = static_cast<int>(count);
+    const auto whole = [&](const char* option, const std::string& name, int most, int& value) {
+        if (given(option)) return;
+        const double count = data::number_attribute(attributes, name).value_or(value);
+        if (count != std::floor(count) || std::abs(count) > most)
+            throw_invalid("attribute " + name, fmt::format("a whole number up to {}", most), count);
+        value = static_cast<int>(count);
+    };
+    whole("--layers", "layers", linalg::max_layers, layers);
+    whole("--heads", "heads", 1000000, heads);
 }
 
 std::unique_ptr<channels::Channel> ChannelArguments::make(Layers taken) const {
@@ -142,14 +160,13 @@ std::unique_ptr<channels::Channel> ChannelArguments::make(Layers taken) const {
     if (deep() && taken == Layers::one)
         throw_invalid("channel", "of one layer for this command", fmt::format("'{}'", channel));
     const auto belongs = [&](const char* option, bool to_channel, const char* owner) {
-        if (given(option) && !to_channel)
-            throw_invalid(option, fmt::format("left out unless the channel is {}", owner),
-                          fmt::format("it with {}", channel));
+        if (given(option) && !to_channel) throw_not_taken(option, "channel", owner, channel);
     };
     belongs("--layers", deep(), "deep-softmax or deep-seq2seq");
     belongs("--residual", deep(), "deep-softmax or deep-seq2seq");
     belongs("--heads", channel == "multi-head", "multi-head");
     belongs("--label-noise", channel == "linear", "linear");
+    belongs("--beta", deep() || channel == "softmax" || channel == "multi-head", "softmax, multi-head, deep-softmax or deep-seq2seq");
     if (channel == "deep-softmax")
         return std::make_unique<channels::DeepAttention>(channels::DeepAttentionOptions{
             .layers = layers, .tokens = options.tokens, .beta = options.beta, .residual = residual});

@@ -21,11 +21,14 @@ struct PriorArguments {
     std::string prior = "wishart";
     double width = 1;
     std::vector<double> widths = {1};  ///< one per layer, where there are several; the first is `width`
+    std::string widths_name = "--width";
     std::string spectrum_file;
+    const CLI::App* command = nullptr;
 
     void add_to(CLI::App& app);
     /// From a number, or one per layer: "0.4,0.8"; messages call it `name`.
     void set_widths(const std::string& name, const std::string& text);
+    /// Throws where an option is given that this prior does not have.
     std::unique_ptr<priors::Prior> make() const;
 };
 

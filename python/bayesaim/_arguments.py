@@ -92,6 +92,15 @@ def line(name: str, value: ArrayLike) -> tuple[Floats, bool]:
     return np.atleast_1d(result), result.ndim == 0
 
 
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """Of positive numbers."""
+    ends = real(name, value)
+    if ends.shape != (2,) or not 0 < ends[0] < ends[1] < math.inf:
+        given = ends.tolist() if ends.size <= 6 else f"shape {ends.shape}"
+        raise ValueError(f"{name} must be (lowest, highest), 0 < lowest < highest < inf, got {given}")
+    return float(ends[0]), float(ends[1])
+
+
 def tokens(value: ArrayLike) -> NDArray[Any]:
     """(n, T, d) in C order, float64 or float32: without a copy if it is that already."""
     result = real("tokens", value)
@@ -109,13 +118,14 @@ def prior(value: Any) -> _core.Prior:
     return value
 
 
-def law(value: Any) -> _core.SpectralLaw:
+def law_of(value: Any) -> _core.SpectralLaw:
     """Of a prior, or as it is."""
     if isinstance(value, _core.SpectralLaw):
         return value
     if not isinstance(value, _core.Prior):
         raise TypeError(f"prior must be a Prior or a SpectralLaw, got {kind_of(value)}")
-    return value.law()
+    # Asks a method written in Python once. pybind11 would take a caller named `law` for that method itself.
+    return _core.Prior.law(value)
 
 
 def priors(value: Any, layers: int | None = None) -> list[_core.Prior]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _arguments as check
 from . import _core
-from ._results import Floats
+from ._arguments import Floats
 
 
 class Dataset:

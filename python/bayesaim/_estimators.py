@@ -61,12 +61,12 @@ def amp(
         start = initial
     elif check.one_of("initial", initial, ["mean", "prior", "informed"]) == "prior":
         start = prior.sample(core.dim, check.seed(seed), 1)
-        options.initial_error = 2 * prior.law().variance()
+        options.initial_error = 2 * check.law_of(prior).variance()
     elif initial == "informed":
         if core.weights is None:
             raise ValueError("initial must be 'mean', 'prior' or a matrix where the weights are not known, got 'informed'")
         start = core.weights
-        options.initial_error = 1e-6 * prior.law().variance()
+        options.initial_error = 1e-6 * check.law_of(prior).variance()
     if initial_error is not None:
         options.initial_error = check.number("initial_error", initial_error)
     return AmpResult(

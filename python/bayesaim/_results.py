@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ._arguments import Floats
 
 
 def _short(value: Any) -> str:
@@ -160,14 +160,16 @@ class SweepResult(Result):
     summary: str  #: as in summary.csv, means over seeds
 
     def column(self, name: str) -> NDArray[Any]:
-        """One setting or value over all points; NaN where a point has none.
+        """A setting or a value of every point; where a point has none, NaN, or "" among texts.
 
         >>> result.column("error")
         """
         if not any(name in point for point in self.points):
             known = sorted({key for point in self.points for key in point})
             raise ValueError(f"column must be one of {', '.join(known)}, got {name!r}")
-        return np.array([point.get(name, np.nan) for point in self.points])
+        values = [point.get(name) for point in self.points]
+        missing = "" if any(isinstance(value, str) for value in values) else np.nan
+        return np.array([missing if value is None else value for value in values])
 
     def __repr__(self) -> str:
         done = sum("status" in point for point in self.points)

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
-from ._results import Denoised, Floats
+from ._arguments import Floats
+from ._results import Denoised
 
 
 def _as_given(result: Floats) -> Any:
@@ -27,7 +28,7 @@ class Spectrum:
     def __init__(self, prior: _core.Prior | _core.SpectralLaw, noise_variance: float) -> None:
         self._prior = prior
         self.noise_variance = check.number("noise variance", noise_variance)
-        self._engine = _core.FreeConvolution(check.law(prior), self.noise_variance)
+        self._engine = _core.FreeConvolution(check.law_of(prior), self.noise_variance)
 
     def density(self, eigenvalues: ArrayLike) -> Any:
         """mu_D(lambda) = v/(pi D)"""
@@ -108,7 +109,7 @@ def mmse(prior: _core.Prior | _core.SpectralLaw, noise_variance: ArrayLike, *, t
     >>> bayesaim.mmse(bayesaim.Wigner(), [0.1, 1.0])  # D/(1 + D)
     """
     return _as_given(
-        _core.mmse(check.law(prior), check.array("noise variance", noise_variance), check.threads(threads))
+        _core.mmse(check.law_of(prior), check.array("noise variance", noise_variance), check.threads(threads))
     )
 
 
@@ -122,7 +123,7 @@ def prior_free_entropy(
     >>> bayesaim.prior_free_entropy(bayesaim.Wishart(0.5), 2.0)
     """
     qhat = check.array("inverse noise variance", inverse_noise_variance)
-    return _as_given(_core.prior_free_entropy(check.law(prior), qhat, check.threads(threads)))
+    return _as_given(_core.prior_free_entropy(check.law_of(prior), qhat, check.threads(threads)))
 
 
 def denoise(
@@ -142,7 +143,7 @@ def denoise(
     >>> bayesaim.denoise(bayesaim.Wishart(0.5), noisy, 0.1).estimate
     """
     estimate, variance, eigenvalues, shrunk = _core.denoise(
-        check.law(prior),
+        check.law_of(prior),
         noisy,
         check.number("noise variance", noise_variance),
         bool(linear_outside_support),

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
-from ._results import Floats, TheoryCurve, Thresholds
+from ._arguments import Floats
+from ._results import TheoryCurve, Thresholds
 
 
 def _settings(
@@ -129,13 +130,11 @@ def thresholds(
 
     >>> bayesaim.thresholds(bayesaim.Wishart(0.5), bayesaim.Softmax(2)).strong_recovery
     """
-    lowest, highest = (check.number("search", value) for value in search)
     return Thresholds(
         **_core.thresholds(
             check.prior(prior),
             check.channel(channel),
-            lowest,
-            highest,
+            *check.interval("search", search),
             _settings(None, 1e-12, 1000, 128, seed, threads),
         )
     )

@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
+from ._arguments import Floats
 from ._data import Dataset, _synthetic_arguments
 from ._estimators import _dataset
 from ._results import (
     DeepAmpResult,
     DeepTheoryCurve,
     Encoded,
-    Floats,
     JointlyDenoised,
     PolynomialEstimator,
     Prediction,
@@ -271,7 +271,7 @@ def free_cumulants(prior: _core.Prior | _core.SpectralLaw, count: int) -> Floats
 
     >>> bayesaim.deep.free_cumulants(bayesaim.Wishart(0.5), 4)  # 0.5^(1 - n/2)
     """
-    return _core.free_cumulants(check.law(prior), check.count("count", count, 1, 100))
+    return _core.free_cumulants(check.law_of(prior), check.count("count", count, 1, 100))
 
 
 class FreeMoments:

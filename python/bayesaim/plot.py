@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
-from ._results import AmpResult, DeepAmpResult, DeepTheoryCurve, Floats, TheoryCurve
+from ._arguments import Floats
+from ._results import AmpResult, DeepAmpResult, DeepTheoryCurve, TheoryCurve
 from ._spectral import Spectrum
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"  # told apart by everyone

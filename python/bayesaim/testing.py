@@ -51,5 +51,9 @@ def check_prior(
 
     >>> assert not bayesaim.testing.check_prior(MyPrior())
     """
-    lowest, highest = (check.number("noise_variances", value) for value in noise_variances)
-    return _core.check_prior(check.prior(prior), check.count("dim", dim, 20), check.count("draws", draws, 2), lowest, highest)
+    return _core.check_prior(
+        check.prior(prior),
+        check.count("dim", dim, 20),
+        check.count("draws", draws, 2),
+        *check.interval("noise_variances", noise_variances),
+    )

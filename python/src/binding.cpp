@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include <Eigen/Eigenvalues>
 #include <fmt/format.h>
@@ -26,9 +27,15 @@ std::string shape_text(const py::array& array) {
     return py::str(py::tuple(array.attr("shape"))).cast<std::string>();
 }
 
+/// True and False, Python's or numpy's: they count as 1 and 0 for Python, but are not meant as numbers.
+bool is_truth_value(const py::handle& value) {
+    const std::string_view type = Py_TYPE(value.ptr())->tp_name;
+    return PyBool_Check(value.ptr()) || type == "numpy.bool_" || type == "numpy.bool";
+}
+
 py::object whole(const char* name, const py::handle& value) {
     py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-    if (!index || PyBool_Check(value.ptr())) {
+    if (!index || is_truth_value(value)) {
         PyErr_Clear();
         throw_type(name, "a whole number", value);
     }
@@ -38,8 +45,8 @@ py::object whole(const char* name, const py::handle& value) {
 }  // namespace
 
 double number(const char* name, const py::handle& value) {
-    const double result = PyBool_Check(value.ptr()) ? -1 : PyFloat_AsDouble(value.ptr());
-    if (PyBool_Check(value.ptr()) || (result == -1 && PyErr_Occurred() != nullptr)) {
+    const double result = is_truth_value(value) ? -1 : PyFloat_AsDouble(value.ptr());
+    if (is_truth_value(value) || (result == -1 && PyErr_Occurred() != nullptr)) {
         const bool too_large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
         PyErr_Clear();
         if (too_large) throw_invalid(name, "below 1e308 in size", "more");

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -90,6 +91,15 @@ py::array stacked(const std::vector<Matrix>& matrices) {
             matrices[static_cast<std::size_t>(i)];
     return result;
 }
+/// A column of a record.
+template <class Record, class Function>
+py::array column(const std::vector<Record>& record, Function value) {
+    std::vector<double> values;
+    for (const Record& row : record) values.push_back(value(row));
+    return to_array(values);
+}
+/// What stands in an array for a number that is not there.
+inline constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 /// The same numbers in another shape, without a copy: `array` must be C-contiguous.
 py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Channels: those of the table, and one's own by subclassing.
 #include <cmath>
-#include <limits>
 
 #include <Eigen/LU>
 #include <fmt/format.h>
@@ -83,7 +82,7 @@ class PythonChannel final : public channels::SampledChannel {
         const py::object given = require("score")(copy_of(outputs), copy_of(omega), variance(0, 0));
         if (!py::isinstance<py::tuple>(given)) {
             read_rows("score", given, g);
-            log_z.setConstant(std::numeric_limits<double>::quiet_NaN());
+            log_z.setConstant(not_known);
             return;
         }
         const auto pair = given.cast<py::tuple>();
@@ -238,8 +237,8 @@ define
                                             Z = E[P(y | htilde)], htilde ~ N(omega, variance)
 That is enough for state evolution and AMP: the expectations are quasi-Monte Carlo over draw and score. Where you
 know better, define predict(omega, variance), score_power(overlap, error), information(overlap, error),
-generalization(overlap, error) -> (Bayes-optimal, plug-in), exact_observations(), logarithmic_outputs(), name(),
-parameters(). bayesaim.testing.check_channel tells whether they fit together.
+generalization(overlap, error) -> (Bayes-optimal, plug-in), exact_observations(), logarithmic_outputs(), sampled(),
+name(), parameters(). bayesaim.testing.check_channel tells whether they fit together.
 
 >>> bayesaim.Softmax(2).score_power(overlap=0.9, error=0.35))")
         .def(py::init([](const py::object& tokens) {
@@ -257,7 +256,9 @@ parameters(). bayesaim.testing.check_channel tells whether they fit together.
              "Whether outputs are logarithms of what predict gives.")
         .def("exact_observations", &Channel::exact_observations,
              "m: how many combinations of htilde y fixes exactly, while it tells nothing of the others.")
-        .def("sampled", &Channel::sampled)
+        .def("sampled", &Channel::sampled,
+             "Whether score_power and information are sampled rather than exact; of your own channels those "
+             "without a score_power of theirs.")
         .def("draw", &draw, py::arg("index"), py::arg("seed") = 0, py::arg("first_sample") = 0,
              "y ~ P(y | htilde).\n\n>>> Hardmax(2).draw([[0.1, 0.5, -0.2]])")
         .def("score", &score, py::arg("outputs"), py::arg("omega"), py::arg("variance"),

@@ -34,13 +34,6 @@ py::array history(const std::vector<estimators::DeepAmpIteration>& record, Funct
     return stacked(values);
 }
 
-template <class Function>
-py::array column(const std::vector<estimators::DeepAmpIteration>& record, Function value) {
-    std::vector<double> values;
-    for (const auto& row : record) values.push_back(value(row));
-    return to_array(values);
-}
-
 py::dict run_amp(const PythonDataset& dataset, const Priors& priors, const Channel& channel,
                  int max_iterations, double tolerance, double damping, std::size_t threads,
                  const py::object& progress) {

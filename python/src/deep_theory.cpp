@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Several layers: channels, state evolution, denoisers for large d.
-#include <limits>
-
 #include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/channels/deep_sequence.hpp"
 #include "bayesaim/denoisers/joint.hpp"
@@ -16,8 +14,6 @@ namespace {
 
 using channels::Channel;
 using linalg::Overlap;
-
-constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// As `bayesaim theory --channel deep-softmax`; the points one after the other, threads inside them.
 py::dict curve(const Priors& priors, const Channel& channel, const Array& alpha, bool informed,
@@ -119,14 +115,20 @@ with `points` points. One layer is Softmax.
              py::arg("layers") = 2, py::arg("tokens") = 2, py::arg("beta") = 1, py::arg("residual") = 1,
              py::arg("points") = 1024);
     py::class_<DeepSequence, Channel, std::shared_ptr<DeepSequence>>(module, "DeepSequence", R"(
-Read-out of a seq2seq model of two layers and two tokens, X_2 = Y X_0: y = softmax(beta H_2) B_1 is observed.
+Read-out of a seq2seq model of L layers and two tokens, X_L = Y X_0: y = softmax(beta H_L) B_(L-1) is observed.
 
->>> DeepSequence(residual=1))")
-        .def(py::init([](const py::object& beta, const py::object& residual) {
-                 return std::make_shared<DeepSequence>(channels::DeepSequenceOptions{
-                     .beta = number("beta", beta), .residual = number("residual", residual)});
+The score is a quadrature for two layers, where it is accurate; else importance sampling with `points` points.
+
+>>> DeepSequence(layers=2))")
+        .def(py::init([](const py::object& layers, const py::object& beta, const py::object& residual,
+                         const py::object& points) {
+                 return std::make_shared<DeepSequence>(
+                     channels::DeepSequenceOptions{.layers = whole_number("layers", layers),
+                                                   .beta = number("beta", beta),
+                                                   .residual = number("residual", residual),
+                                                   .points = whole_number("points", points)});
              }),
-             py::arg("beta") = 1, py::arg("residual") = 1);
+             py::arg("layers") = 2, py::arg("beta") = 1, py::arg("residual") = 1, py::arg("points") = 1024);
 }
 
 }  // namespace

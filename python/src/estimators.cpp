@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // AMP, gradient descent, predictions.
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -17,16 +16,6 @@ namespace bayesaim::python {
 namespace {
 
 using channels::Channel;
-
-constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
-
-/// A column of a record.
-template <class Record, class Function>
-py::array column(const std::vector<Record>& record, Function value) {
-    std::vector<double> values;
-    for (const Record& row : record) values.push_back(value(row));
-    return to_array(values);
-}
 
 std::function<double(const linalg::Matrix&)> measure_of(const PythonDataset& dataset) {
     if (dataset.weights.empty()) return {};
@@ -183,7 +172,6 @@ void bind_estimators(py::module_& module) {
         .def_readwrite("tolerance", &AmpOptions::tolerance)
         .def_readwrite("damping", &AmpOptions::damping)
         .def_readwrite("adaptive_damping", &AmpOptions::adaptive_damping)
-        .def_readwrite("linear_outside_support", &AmpOptions::linear_outside_support)
         .def_readwrite("initial_error", &AmpOptions::initial_error);
     py::class_<GradientDescentOptions>(module, "DescentOptions")
         .def(py::init<>())

@@ -173,18 +173,17 @@ the centred law, G(z) = int dmu(x) / (z - (x - mean)). AtomicLaw is simpler and 
 void bind_spectral(py::module_& module) {
     bind_laws(module);
     py::class_<FreeConvolution>(module, "FreeConvolution")
-        .def(py::init([](const SpectralLaw& law, double noise_variance, double accuracy) {
+        .def(py::init([](const SpectralLaw& law, double noise_variance) {
                  const py::gil_scoped_release unlock;
-                 return std::make_unique<FreeConvolution>(law, noise_variance, accuracy);
+                 return std::make_unique<FreeConvolution>(law, noise_variance);
              }),
-             py::arg("law"), py::arg("noise_variance"), py::arg("accuracy") = 1e-13, py::keep_alive<1, 2>())
+             py::arg("law"), py::arg("noise_variance"), py::keep_alive<1, 2>())
         .def("density", &points<&spectral::SpectrumPoint::density>, py::arg("eigenvalues"))
         .def("hilbert", &points<&spectral::SpectrumPoint::hilbert>, py::arg("eigenvalues"))
         .def("denoised", &points<&spectral::SpectrumPoint::denoised>, py::arg("eigenvalues"))
         .def("edges", [](const FreeConvolution& spectrum) { return as_pairs(spectrum.edges()); })
         .def("mmse", &FreeConvolution::mmse)
         .def("mmse_derivative", &FreeConvolution::mmse_derivative)
-        .def("integral_of_density_cubed", &FreeConvolution::integral_of_density_cubed)
         .def("log_energy", &FreeConvolution::log_energy)
         .def("mass", &FreeConvolution::mass)
         .def("mean", &FreeConvolution::mean)

@@ -2,7 +2,6 @@
 // State evolution, thresholds, free entropy, generalisation.
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -18,8 +17,6 @@ using channels::Channel;
 using priors::Prior;
 using theory::EstimationCurve;
 using theory::FixedPoint;
-
-constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// The prior as state evolution sees it. Asks a prior written in Python for its law while the lock is held.
 std::unique_ptr<EstimationCurve> curve_of(const Prior& prior, bool small_width) {
@@ -180,10 +177,8 @@ void bind_theory(py::module_& module) {
         .def(py::init<>())
         .def_readwrite("small_width", &TheorySettings::small_width)
         .def_readwrite("tolerance", &TheorySettings::tolerance)
-        .def_readwrite("sampled_tolerance", &TheorySettings::sampled_tolerance)
         .def_readwrite("max_iterations", &TheorySettings::max_iterations)
         .def_readwrite("integration_points", &TheorySettings::integration_points)
-        .def_readwrite("integration_shifts", &TheorySettings::integration_shifts)
         .def_readwrite("seed", &TheorySettings::seed)
         .def_readwrite("threads", &TheorySettings::threads);
     module.def("theory_curve", &curve, py::arg("prior"), py::arg("channel"), py::arg("alpha"),

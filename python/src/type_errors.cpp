@@ -43,24 +43,30 @@ std::string given_text(PyObject* args, PyObject* kwargs, bool method) {
     return fmt::format("({})", fmt::join(types, ", "));
 }
 
+/// No C++ exception may leave it: what calls it is Python.
 PyObject* call(PyObject* record, PyObject* args, PyObject* kwargs) {
-    PyObject* result = reinterpret_cast<PyCFunctionWithKeywords>(reinterpret_cast<void (*)()>(dispatcher))(
-        record, args, kwargs);
-    if (result != nullptr || PyErr_ExceptionMatches(PyExc_TypeError) == 0) return result;
     try {
-        py::error_already_set error;
+        PyObject* result = reinterpret_cast<PyCFunctionWithKeywords>(
+            reinterpret_cast<void (*)()>(dispatcher))(record, args, kwargs);
+        if (result != nullptr || PyErr_ExceptionMatches(PyExc_TypeError) == 0) return result;
+    } catch (py::error_already_set& error) {  // pybind11's page could not be written
+        error.restore();
+        return nullptr;
+    }
+    py::error_already_set error;
+    try {
         const std::string page = py::str(error.value()).cast<std::string>();
-        if (page.find(" arguments. The following argument types are supported:") == std::string::npos) {
-            error.restore();
-        } else {
+        if (page.find(" arguments. The following argument types are supported:") != std::string::npos) {
             const bool method = page.find("(self: ") != std::string::npos || page.starts_with("__init__(");
             PyErr_SetString(PyExc_TypeError, fmt::format("arguments must be those of {}, got {}",
                                                          signature(page), given_text(args, kwargs, method))
                                                  .c_str());
+            return nullptr;
         }
-    } catch (py::error_already_set& error) {
-        error.restore();
+    } catch (const std::exception&) {  // a message that is not UTF-8, or cannot be had
+        PyErr_Clear();
     }
+    error.restore();
     return nullptr;
 }
 

@@ -12,7 +12,7 @@ def raises(kind, call, text):
     assert text in message and "\n" not in message, message
 
 
-def test_messages_are_those_of_the_program(program, prior, softmax):
+def test_messages_name_the_argument_and_its_value(prior, softmax):
     raises(ValueError, lambda: bayesaim.Wishart(-1), "width must be")
     raises(ValueError, lambda: bayesaim.Softmax(2, beta=-1), "softmax channel: beta must be positive and finite, got -1")
     raises(ValueError, lambda: bayesaim.make_channel("sparsemax"), "channel must be one of linear, softmax, hardmax")
@@ -22,7 +22,7 @@ def test_messages_are_those_of_the_program(program, prior, softmax):
     raises(ValueError, lambda: bayesaim.read_dataset("/no/such/file.h5", softmax), "/no/such/file.h5")
 
 
-@pytest.mark.parametrize("wrong", [None, "1", 1j, [1, 2], object(), True, b"1"])
+@pytest.mark.parametrize("wrong", [None, "1", 1j, [1, 2], object(), True, np.True_, b"1"])
 def test_what_is_no_number(prior, softmax, wrong):
     raises(TypeError, lambda: bayesaim.Wishart(wrong), "width must be a number")
     raises(TypeError, lambda: bayesaim.Softmax(2, beta=wrong), "beta must be a number")
@@ -44,6 +44,15 @@ def test_methods_of_classes(prior, softmax):
     raises(ValueError, lambda: softmax.score_power(0.5, np.nan), "error must be")
     raises(TypeError, lambda: bayesaim.make_channel(None), "channel must be a text, got None")
     raises(TypeError, lambda: bayesaim.make_prior(3), "prior must be a text, got int")
+
+
+def test_intervals(prior, softmax):
+    wrong = "must be (lowest, highest), 0 < lowest < highest < inf, got "
+    for value, shown in [(3, "3"), ((1, 2, 3), "[1, 2, 3]"), ([], "[]"), (np.zeros((9, 9)), "shape (9, 9)"), ((10, 0.01), "[10.0, 0.01]"), ((0, 1), "[0, 1]"), ((1, np.inf), "[1.0, inf]"), ((np.nan, 1), "[nan, 1.0]")]:
+        raises(ValueError, lambda: bayesaim.thresholds(prior, softmax, search=value), "search " + wrong + shown)
+        raises(ValueError, lambda: bayesaim.testing.check_prior(prior, noise_variances=value), "noise_variances " + wrong + shown)
+    raises(TypeError, lambda: bayesaim.thresholds(prior, softmax, search=None), "search must be an array of numbers, got None")
+    raises(TypeError, lambda: bayesaim.thresholds(prior, softmax, search="ab"), "search must be real numbers, got dtype <U2")
 
 
 def test_arguments_that_do_not_fit(prior, softmax):
@@ -72,6 +81,17 @@ def test_what_methods_in_python_raise_is_not_rewritten(prior):
 
     with pytest.raises(TypeError, match="^f\\(\\): incompatible function\narguments$"):
         Own().law()
+
+
+def test_messages_that_are_not_utf8():
+    class Own(bayesaim.Prior):
+        def spectrum(self):
+            raise TypeError("\udc80")
+
+    with pytest.raises(TypeError, match="^\udc80$"):
+        Own().law()
+    with pytest.raises(UnicodeEncodeError):
+        bayesaim.Wishart(**{"\udc80": 1})
 
 
 def test_what_is_no_prior_or_channel_or_dataset(prior, softmax, data):

@@ -182,6 +182,22 @@ def test_arrays_may_be_kept(prior):
     assert len(kept) > 3 and all(np.array_equal(*pair) for pair in kept)
 
 
+def test_a_law_is_asked_for_once(data, softmax):
+    class Counted(PythonWigner):
+        asked = 0
+
+        def law(self):
+            self.asked += 1
+            return super().law()
+
+    prior = Counted()
+    bayesaim.theory(prior, softmax, 0.1)
+    bayesaim.Spectrum(prior, 1)
+    assert bayesaim.mmse(prior, 1) == pytest.approx(0.5)
+    bayesaim.amp(data, prior, softmax, initial="prior", max_iterations=1)
+    assert prior.asked == 1
+
+
 def test_threads_that_ask_a_prior_at_once_get_one_law(softmax):
     class Slow(bayesaim.Prior):
         laws = []

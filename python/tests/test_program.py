@@ -105,6 +105,8 @@ def test_studies(program, tmp_path):
     assert result.csv == (tmp_path / "mine" / "results.csv").read_text()
     assert bayesaim.sweep(study, tmp_path / "mine").computed == 0
     assert result.column("error").shape == (4,)
+    assert result.column("initial").tolist() == ["", "", "mean", "mean"]
+    assert np.array_equal(result.column("dim"), [np.nan, np.nan, 20, 20], equal_nan=True)
 
 
 STUDY = 'estimator = "amp"\nwidth = 0.5\nalpha = "0.5x"\ndim = 12\nseeds = 3\n'

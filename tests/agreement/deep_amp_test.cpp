@@ -3,10 +3,13 @@
 #include "bayesaim/estimators/deep_amp.hpp"
 
 #include <cmath>
+#include <functional>
+#include <memory>
 
 #include <gtest/gtest.h>
 
 #include "bayesaim/channels/deep_attention.hpp"
+#include "bayesaim/channels/deep_sequence.hpp"
 #include "bayesaim/data/deep_attention.hpp"
 #include "bayesaim/priors/wishart.hpp"
 #include "bayesaim/theory/deep_state_evolution.hpp"
@@ -16,14 +19,18 @@
 namespace bayesaim {
 namespace {
 
+std::unique_ptr<channels::Channel> attention(int layers, int tokens) {
+    return std::make_unique<channels::DeepAttention>(
+        channels::DeepAttentionOptions{.layers = layers, .tokens = tokens, .points = 256});
+}
+
 struct Case {
-    int layers, tokens;
+    const char* name;
+    std::function<std::unique_ptr<channels::Channel>()> make;
     double alpha;
     Eigen::Index dim;
     double finite_size;  // how far errors are off at this dimension
-    friend std::ostream& operator<<(std::ostream& out, const Case& c) {
-        return out << c.layers << " layers, " << c.tokens << " tokens";
-    }
+    friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 };
 
 class DeepAmpAndTheory : public testing::TestWithParam<Case> {};
@@ -32,11 +39,13 @@ class DeepAmpAndTheory : public testing::TestWithParam<Case> {};
 /// apart, AMP thinks the first better known than it is. A posterior mean overlaps with the truth as with
 /// itself (Nishimori), and the predicted error is the measured one.
 TEST_P(DeepAmpAndTheory, AgreeAndObeyTheNishimoriIdentities) {
-    const auto [layers, tokens, alpha, dim, finite_size] = GetParam();
+    const auto& [name, make, alpha, dim, finite_size] = GetParam();
+    const std::unique_ptr<channels::Channel> made = make();
+    const channels::Channel& channel = *made;
+    const int layers = channel.layers();
     const priors::Wishart prior(0.5);
     const std::vector<const priors::Prior*> priors(static_cast<std::size_t>(layers), &prior);
     const std::vector<const spectral::SpectralLaw*> laws(static_cast<std::size_t>(layers), &prior.law());
-    const channels::DeepAttention channel({.layers = layers, .tokens = tokens, .points = 256});
     ThreadPool pool(2);
     theory::StateEvolutionOptions theory_options;
     theory_options.integration = {.shifts = 8, .points = 32, .pool = &pool};
@@ -82,8 +91,12 @@ TEST_P(DeepAmpAndTheory, AgreeAndObeyTheNishimoriIdentities) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, DeepAmpAndTheory,
-                         testing::Values(Case{2, 3, 0.06, 80, 0.1}, Case{3, 2, 0.15, 80, 0.25}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, DeepAmpAndTheory,
+    testing::Values(Case{"2 layers, 3 tokens", [] { return attention(2, 3); }, 0.06, 80, 0.1},
+                    Case{"3 layers, 2 tokens", [] { return attention(3, 2); }, 0.15, 80, 0.25},
+                    Case{"2 layers, seq2seq", [] { return std::make_unique<channels::DeepSequence>(); }, 0.1,
+                         80, 0.1}));
 
 }  // namespace
 }  // namespace bayesaim

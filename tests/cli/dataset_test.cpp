@@ -194,6 +194,55 @@ TEST(FitOfAFile, ChecksItsArguments) {
     EXPECT_EQ(read_array(file, "tokens"), good()["tokens"].values);
 }
 
+TEST(FitOfAFile, RefusesOptionsThatItsModelDoesNotHave) {
+    const cli::Workplace place;
+    const auto file = place.file("data.h5");
+    write_file(file, good(), {{"channel", "hardmax"}});
+    for (const auto& [options, complaint] :
+         {std::pair(" --beta 2",
+                    "--beta must be left out unless the channel is softmax, multi-head, deep-softmax or "
+                    "deep-seq2seq, got it with hardmax"),
+          {" --heads 2", "--heads must be left out unless the channel is multi-head, got it with hardmax"},
+          {" --layers 2", "--layers must be left out unless the channel is deep-softmax"},
+          {" --prior wigner --width 0.5",
+           "--width must be left out unless the prior is wishart, got it with wigner"},
+          {" --spectrum a.txt",
+           "--spectrum must be left out unless the prior is spectrum, got it with wishart"},
+          {" --width 0.5,0.5", "--width must be one number for one layer, got 2 numbers"},
+          {" --prior multi-head", "prior must be one of wishart, wigner, spectrum, got 'multi-head'"}}) {
+        expect_one_line(bayesaim("fit " + file + options + " --output " + place.file("e.h5")), complaint);
+    }
+    EXPECT_EQ(place.file_count(), 1U);
+}
+
+/// A file of several heads says so by its prior.
+TEST(FitOfAFile, OfSeveralHeadsTakesWhatTheyHave) {
+    const cli::Workplace place;
+    const auto file = place.file("data.h5"), output = " --output " + place.file("e.h5");
+    ASSERT_EQ(
+        bayesaim("generate --channel multi-head --heads 3 --width 0.2 --dim 10 --alpha 0.2 --output " + file)
+            .exit_code,
+        0);
+    const auto heads = [&](const std::string& options) {
+        return bayesaim("fit " + file + " --iterations 1 --format json" + options + output)
+            .json()["configuration"]["heads"];
+    };
+    EXPECT_EQ(heads(""), 3);
+    EXPECT_EQ(heads(" --channel multi-head --prior wishart"), 3);
+    EXPECT_EQ(heads(" --heads 4"), 4);
+    const auto predictions = place.file("p.h5");
+    ASSERT_EQ(bayesaim("predict " + place.file("e.h5") + " " + file + " --output " + predictions).exit_code,
+              0);
+    EXPECT_EQ(read_number(predictions, "heads"), 4);
+    for (const std::string channel : {"linear", "deep-softmax"}) {
+        expect_one_line(bayesaim("fit " + file + output + " --channel " + channel),
+                        "channel with prior multi-head must be one of softmax, multi-head, got '" + channel);
+    }
+    write_file(file, good(), {{"prior", "multi-head"}}, {{"heads", 2.5}});
+    expect_one_line(bayesaim("fit " + file + output),
+                    "attribute heads must be a whole number up to 1000000, got 2.5");
+}
+
 TEST(GenerateCommand, ChecksItsArguments) {
     const cli::Workplace place;
     const auto output = " --output " + place.file("data.h5");

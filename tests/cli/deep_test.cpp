@@ -232,7 +232,7 @@ TEST_F(DeepFiles, BadOnesGiveOneLineAndLeaveNoOutput) {
                  {"widths", [](cli::Arrays&, cli::Texts& t) { t["width"] = "0.5,wide"; },
                   "attribute width must be a number, or one per layer: 0.4,0.8, got 'wide'"},
                  {"too many widths", [](cli::Arrays&, cli::Texts& t) { t["width"] = "0.5,0.5,0.5"; },
-                  "--width must be one number, or one for each of the 2 layers, got 3 numbers"}};
+                  "attribute width must be one number, or one for each of the 2 layers, got 3 numbers"}};
     for (const auto& bad : cases) {
         cli::Arrays arrays = good;
         cli::Texts attributes = {{"channel", "deep-softmax"}};

@@ -18,7 +18,8 @@ struct Array {
 using Arrays = std::map<std::string, Array>;
 using Texts = std::map<std::string, std::string>;
 
-inline void write_file(const std::string& file, const Arrays& arrays, const Texts& attributes = {}) {
+inline void write_file(const std::string& file, const Arrays& arrays, const Texts& attributes = {},
+                       const std::map<std::string, double>& numbers = {}) {
     const hid_t out = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     for (const auto& [name, array] : arrays) {
         const hid_t space =
@@ -37,6 +38,14 @@ inline void write_file(const std::string& file, const Arrays& arrays, const Text
         H5Aclose(attribute);
         H5Sclose(space);
         H5Tclose(type);
+    }
+    for (const auto& [name, number] : numbers) {
+        const hid_t space = H5Screate(H5S_SCALAR);
+        const hid_t attribute =
+            H5Acreate2(out, name.c_str(), H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT);
+        H5Awrite(attribute, H5T_NATIVE_DOUBLE, &number);
+        H5Aclose(attribute);
+        H5Sclose(space);
     }
     H5Fclose(out);
 }

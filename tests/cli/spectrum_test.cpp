@@ -138,3 +138,9 @@ TEST(Help, EveryCommandShowsAnExample) {
     }
     EXPECT_EQ(bayesaim("--version").exit_code, 0);
 }
+
+TEST(Help, OfStudiesSaysWhatEachEstimatorIs) {
+    const auto run = bayesaim("sweep --help");
+    EXPECT_NE(run.out.find("gd: gradient descent"), std::string::npos) << run.out;
+    EXPECT_NE(run.out.find("deep-amp: approximate message passing"), std::string::npos) << run.out;
+}

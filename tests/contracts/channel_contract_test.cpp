@@ -64,7 +64,19 @@ TEST(ChannelContractChecks, RejectThePrintedHardmaxScore) {
 /// Linear, with one thing made wrong.
 class WrongLinear final : public Channel {
   public:
-    enum class Wrong { nothing, score_factor, score_power, prediction, information };
+    enum class Wrong {
+        nothing,
+        score_factor,
+        slope,
+        slope_symmetry,
+        first_token,
+        score_power,
+        information,
+        bayes_optimal,
+        plug_in,
+        no_growth,
+        prediction
+    };
     explicit WrongLinear(Wrong wrong) : wrong_(wrong) {}
     std::string name() const override { return "wrong"; }
     std::vector<std::pair<std::string, double>> parameters() const override { return {}; }
@@ -72,11 +84,21 @@ class WrongLinear final : public Channel {
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override {
         exact_.draw(index, seed, first_sample, outputs);
+        if (wrong_ == Wrong::first_token) outputs.col(0) *= 2;
     }
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
                Eigen::Ref<Eigen::VectorXd> log_z) const override {
-        exact_.score(outputs, omega, variance, g, log_z);
+        Rows y = outputs;
+        if (wrong_ == Wrong::first_token) y.col(0) /= 2;
+        exact_.score(y, omega, variance, g, log_z);
         if (wrong_ == Wrong::score_factor) g *= 2;
+    }
+    Eigen::MatrixXd score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
+                                const Overlap& variance) const override {
+        Eigen::MatrixXd slope = Channel::score_slope(output, omega, variance);
+        if (wrong_ == Wrong::slope) slope *= 1.01;
+        if (wrong_ == Wrong::slope_symmetry) slope(0, 1) += 1e-6;
+        return slope;
     }
     void predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const override {
         exact_.predict(omega, variance, prediction);
@@ -93,7 +115,11 @@ class WrongLinear final : public Channel {
     }
     GeneralizationError generalization(const OrderParameters& parameters,
                                        const Integration& integration) const override {
-        return exact_.generalization(parameters, integration);
+        GeneralizationError error = exact_.generalization(parameters, integration);
+        if (wrong_ == Wrong::bayes_optimal) error.bayes_optimal *= 0.9;
+        if (wrong_ == Wrong::plug_in) error.plug_in *= 0.9;
+        if (wrong_ == Wrong::no_growth) error.bayes_optimal = error.plug_in = 1e-3;
+        return error;
     }
 
   private:
@@ -104,12 +130,20 @@ class WrongLinear final : public Channel {
 TEST(ChannelContractChecks, SeeEachMistake) {
     using Wrong = WrongLinear::Wrong;
     EXPECT_THAT(check_channel(WrongLinear(Wrong::nothing)), IsEmpty());
-    for (const auto& [wrong, check] : {std::pair{Wrong::score_factor, "score_is_gradient"},
-                                       {Wrong::score_factor, "score_is_centred"},
-                                       {Wrong::score_power, "score_power"},
-                                       {Wrong::information, "information"},
-                                       {Wrong::prediction, "predictions"}}) {
-        EXPECT_THAT(check_channel(WrongLinear(wrong)), Contains(StartsWith(check)));
+    for (const auto& [wrong, line] :
+         {std::pair{Wrong::score_factor, "score_is_gradient"},
+          {Wrong::score_factor, "score_is_centred"},
+          {Wrong::slope, "slope_is_gradient: distance of"},
+          {Wrong::slope_symmetry, "slope_is_gradient: slope of sample 0 is not symmetric"},
+          {Wrong::first_token, "permutations: change of the score"},
+          {Wrong::first_token, "permutations: change of log Z"},
+          {Wrong::score_power, "score_power"},
+          {Wrong::information, "information"},
+          {Wrong::bayes_optimal, "generalization: Bayes-optimal error is"},
+          {Wrong::plug_in, "generalization: plug-in error"},
+          {Wrong::no_growth, "generalization: error at Q - q"},
+          {Wrong::prediction, "predictions"}}) {
+        EXPECT_THAT(check_channel(WrongLinear(wrong)), Contains(StartsWith(line)));
     }
 }
 

@@ -2,6 +2,7 @@
 // What every row of the table of priors promises (testing/prior_contract).
 #include "bayesaim/testing/prior_contract.hpp"
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,27 +44,65 @@ TEST_P(PriorContract, MmseGoesFromTheRecoveryRatioToThePriorVariance) {
 INSTANTIATE_TEST_SUITE_P(Table, PriorContract, ::testing::ValuesIn(prior_names()),
                          [](const auto& row) { return row.param; });
 
-/// Samples of one width under the law of another.
-class WrongWidth final : public Prior {
+/// The law of another, of which a number is wrong.
+class WrongLaw final : public spectral::SpectralLaw {
   public:
+    WrongLaw(const SpectralLaw& exact, double variance, double atomic_concentration)
+        : exact_(exact), variance_(variance), atomic_concentration_(atomic_concentration) {}
+    double mean() const override { return exact_.mean(); }
+    double variance() const override { return variance_; }
+    std::vector<spectral::Interval> centred_support() const override { return exact_.centred_support(); }
+    double atomic_concentration() const override { return atomic_concentration_; }
+    spectral::Transform stieltjes(spectral::Complex z) const override { return exact_.stieltjes(z); }
+    spectral::Transform moment_transform(spectral::Complex z) const override {
+        return exact_.moment_transform(z);
+    }
+    double log_potential(spectral::Complex z) const override { return exact_.log_potential(z); }
+
+  private:
+    const SpectralLaw& exact_;
+    double variance_, atomic_concentration_;
+};
+
+/// Wishart, with one thing made wrong.
+class WrongWishart final : public Prior {
+  public:
+    enum class Wrong { nothing, symmetry, threads, index, width, variance, atoms };
+    explicit WrongWishart(Wrong wrong) : wrong_(wrong) {}
     std::string name() const override { return "wrong"; }
     std::vector<std::pair<std::string, double>> parameters() const override { return {}; }
-    const spectral::SpectralLaw& law() const override { return claimed_.law(); }
-    linalg::Matrix sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t,
+    const spectral::SpectralLaw& law() const override { return law_; }
+    linalg::Matrix sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
                           ThreadPool& pool) const override {
-        linalg::Matrix s = real_.sample(dim, seed, 0, pool);  // and the index is ignored
-        s(0, 1) += 1e-3;
+        linalg::Matrix s = (wrong_ == Wrong::width ? wider_ : exact_)
+                               .sample(dim, seed, wrong_ == Wrong::index ? 0 : index, pool);
+        if (wrong_ == Wrong::symmetry) s(0, 1) += 1e-3;
+        if (wrong_ == Wrong::threads && pool.threads() == 3) s(0, 0) = std::nextafter(s(0, 0), 9);
         return s;
     }
 
   private:
-    Wishart claimed_{0.5}, real_{0.6};
+    Wrong wrong_;
+    Wishart exact_{0.5}, wider_{0.6};
+    WrongLaw law_{exact_.law(), (wrong_ == Wrong::variance ? 0.9 : 1) * exact_.law().variance(),
+                  (wrong_ == Wrong::atoms ? 2 : 1) * exact_.law().atomic_concentration()};
 };
 
 TEST(PriorContractChecks, SeeEachMistake) {
-    const auto lines = bayesaim::testing::check_prior(WrongWidth());
-    for (const char* check : {"samples_are_symmetric", "samples_differ", "moments", "spectrum_under_noise"}) {
-        EXPECT_THAT(lines, Contains(StartsWith(check)));
+    using Wrong = WrongWishart::Wrong;
+    using bayesaim::testing::check_prior;
+    EXPECT_THAT(check_prior(WrongWishart(Wrong::nothing)), IsEmpty());
+    for (const auto& [wrong, line] :
+         {std::pair{Wrong::symmetry, "samples_are_symmetric: sample is not symmetric"},
+          {Wrong::threads, "samples_repeat: the same seed and index give another sample on 3 thread(s)"},
+          {Wrong::index, "samples_differ: draws (7, 3) and (7, 4)"},
+          {Wrong::width, "moments: tr S of"},
+          {Wrong::width, "moments: tr S^2 of"},
+          {Wrong::width, "spectrum_under_noise"},
+          {Wrong::variance, "moments: tr S^2 of"},
+          {Wrong::variance, "mmse: mmse is above noise or prior variance"},
+          {Wrong::atoms, "mmse: mmse grows faster than the noise"}}) {
+        EXPECT_THAT(check_prior(WrongWishart(wrong)), Contains(StartsWith(line)));
     }
 }
 

@@ -12,12 +12,19 @@
 namespace bayesaim::channels {
 namespace {
 
-/// The symmetric R with R R = the matrix, also for singular ones. Continuous in the matrix, so that the same
-/// points see state evolution move; eigenvectors alone turn where layers change places.
+/// Cholesky's R with R R' = the matrix, also for singular ones. Continuous in the matrix, so that the same
+/// points see state evolution move; eigenvectors turn where layers change places.
 Overlap square_root(const Overlap& matrix) {
-    const Eigen::SelfAdjointEigenSolver<Overlap> solver(matrix);
-    const Overlap& vectors = solver.eigenvectors();
-    return vectors * solver.eigenvalues().cwiseMax(0).cwiseSqrt().asDiagonal() * vectors.transpose();
+    Overlap root = Overlap::Zero(matrix.rows(), matrix.cols());
+    for (Eigen::Index j = 0; j < matrix.cols(); ++j) {
+        const double rest = matrix(j, j) - root.row(j).head(j).squaredNorm();
+        if (rest <= 1e-14 * matrix(j, j)) continue;
+        root(j, j) = std::sqrt(rest);
+        for (Eigen::Index i = j + 1; i < matrix.rows(); ++i) {
+            root(i, j) = (matrix(i, j) - root.row(i).head(j).dot(root.row(j).head(j))) / root(j, j);
+        }
+    }
+    return root;
 }
 
 /// Adds R z to each row of `to`: z has blocks of `size` coordinates, one block per layer.

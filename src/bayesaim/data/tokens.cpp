@@ -124,6 +124,16 @@ std::size_t samples_per_block(const TokenSource& source) {
     return std::clamp<std::size_t>(columns / tokens, 16, 4096);
 }
 
+TokenStorage parse_token_storage(std::string_view name, std::string_view text) {
+    return check_one_of(name, text, {"memory", "regenerate"}) == 0 ? TokenStorage::memory
+                                                                   : TokenStorage::regenerate;
+}
+
+Precision parse_precision(std::string_view name, std::string_view text) {
+    return check_one_of(name, text, {"double", "float"}) == 0 ? Precision::double_precision
+                                                              : Precision::float_precision;
+}
+
 std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
                                              std::uint64_t seed, TokenStorage storage, Precision precision,
                                              ThreadPool& pool, Purpose purpose) {

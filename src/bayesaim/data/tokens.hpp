@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "bayesaim/core/parallel.hpp"
 #include "bayesaim/core/random.hpp"
@@ -11,6 +12,11 @@ namespace bayesaim::data {
 
 enum class TokenStorage { memory, regenerate };
 enum class Precision { double_precision, float_precision };
+
+/// By their names in options and files, memory or regenerate and double or float. Other texts throw
+/// InvalidArgument, which calls the argument `name`.
+TokenStorage parse_token_storage(std::string_view name, std::string_view text);
+Precision parse_precision(std::string_view name, std::string_view text);
 
 /// The tokens of n samples, T each, in R^d: never more than one block of them needs to exist.
 class TokenSource {

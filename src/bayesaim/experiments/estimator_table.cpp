@@ -64,9 +64,7 @@ Outcome run_small_width(const Task& task, const TaskContext& context) {
     return solve_theory(theory::SmallWidthCurve(), task, context);
 }
 
-data::Precision precision_of(const Task& task) {
-    return task.precision == "double" ? data::Precision::double_precision : data::Precision::float_precision;
-}
+data::Precision precision_of(const Task& task) { return data::parse_precision("precision", task.precision); }
 
 data::Synthetic make_problem(const Task& task, data::Precision token_precision, const priors::Prior& prior,
                              const channels::Channel& channel, ThreadPool& pool) {
@@ -74,8 +72,7 @@ data::Synthetic make_problem(const Task& task, data::Precision token_precision, 
     synthetic.dim = task.dim;
     synthetic.alpha = task.alpha;
     synthetic.seed = task.seed;
-    synthetic.storage =
-        task.token_storage == "memory" ? data::TokenStorage::memory : data::TokenStorage::regenerate;
+    synthetic.storage = data::parse_token_storage("token_storage", task.token_storage);
     synthetic.precision = token_precision;
     return data::make_synthetic(prior, channel, synthetic, pool);
 }

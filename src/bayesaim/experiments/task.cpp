@@ -9,6 +9,7 @@
 #include "bayesaim/channels/table.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
+#include "bayesaim/data/tokens.hpp"
 #include "bayesaim/experiments/estimator_table.hpp"
 #include "bayesaim/experiments/run_store.hpp"
 #include "bayesaim/experiments/task_json.hpp"
@@ -44,6 +45,11 @@ Check one_of(std::vector<std::string> known) {
     };
 }
 
+template <class Result>
+Check parsed_by(Result (*parse)(std::string_view name, std::string_view text)) {
+    return [parse](std::string_view name, const Value& value) { parse(name, std::get<std::string>(value)); };
+}
+
 std::vector<Setting> make_table() {
     return {
         {"estimator", &Task::estimator, one_of(estimator_names()), true},
@@ -69,8 +75,8 @@ std::vector<Setting> make_table() {
         {"learning_rate", &Task::learning_rate, positive},
         {"student_width", &Task::student_width, non_negative},
         {"initial", &Task::initial, one_of({"mean", "prior", "informed"})},
-        {"precision", &Task::precision, one_of({"double", "float"})},
-        {"token_storage", &Task::token_storage, one_of({"memory", "regenerate"}), false, false},
+        {"precision", &Task::precision, parsed_by(data::parse_precision)},
+        {"token_storage", &Task::token_storage, parsed_by(data::parse_token_storage), false, false},
         {"seed", &Task::seed},
     };
 }

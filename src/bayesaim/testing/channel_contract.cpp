@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/random.hpp"
+#include "bayesaim/numerics/statistics.hpp"
 
 namespace bayesaim::testing {
 namespace {
@@ -53,14 +54,9 @@ struct Samples {
     }
 };
 
-/// Mean of independent values and its standard error.
-struct Mean {
-    double value, standard_error;
-    explicit Mean(const Eigen::ArrayXd& values) : value(values.mean()) {
-        const double n = static_cast<double>(values.size());
-        standard_error = std::sqrt((values - value).square().mean() / n);
-    }
-};
+numerics::Estimate mean_over(const Eigen::ArrayXd& values) {
+    return numerics::combine({values.data(), static_cast<std::size_t>(values.size())});
+}
 
 /// |got - expected| <= allowance; NaN never is.
 void expect_near(Violations& lines, double got, double expected, double allowance, const std::string& what) {
@@ -129,12 +125,13 @@ Violations score_is_centred(const Channel& channel, const Options& options) {
     const Samples s(channel, options, options.samples);
     const int pairs = channel.pairs();
     for (int p = 0; p < pairs; ++p) {
-        const Mean mean(s.g.col(p).array());
+        const auto mean = mean_over(s.g.col(p));
         expect_near(lines, mean.value, 0, 4 * mean.standard_error + 1e-12,
                     fmt::format("mean score of pair {}", p));
     }
     const Eigen::Index few =
         channel.sampled() ? options.samples / 20 : options.samples / 3;  // slopes are slow
+    // The scatter is that about 0, which the mean is to be.
     Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(pairs, pairs), squares = sum;
     for (Eigen::Index i = 0; i < few; ++i) {
         const Eigen::MatrixXd value = s.g.row(i).transpose() * s.g.row(i) +
@@ -191,7 +188,7 @@ Violations permutations(const Channel& channel, const Options& options) {
 Violations score_power(const Channel& channel, const Options& options) {
     Violations lines;
     const Samples s(channel, options, options.samples);
-    const Mean power(s.g.rowwise().squaredNorm().array());
+    const auto power = mean_over(s.g.rowwise().squaredNorm());
     const auto expected = channel.score_power(s.parameters, {.shifts = 8, .points = 32});
     const double allowance = 4 * std::hypot(power.standard_error, expected.relative_error * power.value);
     expect_near(lines, expected.value(0, 0), power.value, allowance, "score power");
@@ -249,7 +246,7 @@ Violations generalization(const Channel& channel, const Options& options) {
         s.omega + std::sqrt(2 * options.error) * normal_rows(n, channel.pairs(), options.seed + 2);
     Rows other = s.outputs;
     channel.draw(other_index, options.seed + 1, 0, other);
-    const Mean measured(
+    const auto measured = mean_over(
         0.5 *
         (output_values(channel, s.outputs) - output_values(channel, other)).rowwise().squaredNorm().array());
     const auto expected = channel.generalization(s.parameters, {});
@@ -270,7 +267,7 @@ Violations predictions(const Channel& channel, const Options& options) {
     const auto expected = channel.generalization(s.parameters, {});
     const auto check = [&](const Overlap& variance, double value, const char* what) {
         channel.predict(s.omega, variance, prediction);
-        const Mean measured((prediction - truth).rowwise().squaredNorm().array());
+        const auto measured = mean_over((prediction - truth).rowwise().squaredNorm());
         expect_near(lines, measured.value, value,
                     4 * std::hypot(measured.standard_error, expected.relative_error * measured.value), what);
     };
@@ -280,7 +277,7 @@ Violations predictions(const Channel& channel, const Options& options) {
     for (Eigen::Index column = 0; column < truth.cols(); ++column) {
         const Eigen::ArrayXd miss = (truth - prediction).col(column);
         for (int p = 0; p < channel.pairs(); ++p) {
-            const Mean product(miss * s.omega.col(p).array());
+            const auto product = mean_over(miss * s.omega.col(p).array());
             expect_near(lines, product.value, 0, 4.5 * product.standard_error + 1e-12,
                         fmt::format("mean of what is missed of output {} times omega of pair {}", column, p));
         }

@@ -8,6 +8,7 @@
 
 #include "bayesaim/linalg/random_matrix.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
+#include "bayesaim/numerics/statistics.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
 
 namespace bayesaim::testing {
@@ -61,23 +62,23 @@ Violations samples_differ(const Prior& prior, const Options& options) {
 }
 
 Violations moments(const Prior& prior, const Options& options) {
-    const double d = static_cast<double>(options.dim), n = options.draws;
-    Eigen::ArrayXd first(options.draws), second(options.draws);
+    const double d = static_cast<double>(options.dim);
+    std::vector<double> first, second;
     for (int draw = 0; draw < options.draws; ++draw) {
         const Matrix s = sample(prior, options.dim, 11, static_cast<std::uint64_t>(draw));
-        first[draw] = s.trace() / d;
-        second[draw] = s.squaredNorm() / d;
+        first.push_back(s.trace() / d);
+        second.push_back(s.squaredNorm() / d);
     }
     const spectral::SpectralLaw& law = prior.law();
     Violations lines;
-    const auto check = [&](const Eigen::ArrayXd& values, double expected, double scale, const char* what) {
-        const double mean = values.mean(),
-                     standard_error = std::sqrt((values - mean).square().sum() / (n - 1) / n);
+    const auto check = [&](const std::vector<double>& values, double expected, double scale,
+                           const char* what) {
+        const numerics::Estimate mean = numerics::combine(values);
         // Real matrices: E tr S^2 = kappa2 + 1/d for Wishart and Wigner.
-        const double allowance = 4 * standard_error + 2 / d * scale;
-        if (!(std::abs(mean - expected) <= allowance)) {
-            lines.push_back(fmt::format("{} of samples is {:.6g}, of the law {:.6g} +- {:.2g}", what, mean,
-                                        expected, allowance));
+        const double allowance = 4 * mean.standard_error + 2 / d * scale;
+        if (!(std::abs(mean.value - expected) <= allowance)) {
+            lines.push_back(fmt::format("{} of samples is {:.6g}, of the law {:.6g} +- {:.2g}", what,
+                                        mean.value, expected, allowance));
         }
     };
     check(first, law.mean(), std::sqrt(law.second_moment()), "tr S");

@@ -3,8 +3,21 @@
 
 #include <gtest/gtest.h>
 
+#include "support/expect_invalid.hpp"
+
 namespace bayesaim::data {
 namespace {
+
+TEST(TokenNames, AreThoseOfOptionsAndFiles) {
+    EXPECT_EQ(parse_token_storage("s", "memory"), TokenStorage::memory);
+    EXPECT_EQ(parse_token_storage("s", "regenerate"), TokenStorage::regenerate);
+    EXPECT_EQ(parse_precision("p", "double"), Precision::double_precision);
+    EXPECT_EQ(parse_precision("p", "float"), Precision::float_precision);
+    test::expect_invalid([] { parse_token_storage("--token-storage", "disk"); },
+                         "--token-storage must be one of memory, regenerate, got 'disk'");
+    test::expect_invalid([] { parse_precision("--precision", "half"); },
+                         "--precision must be one of double, float, got 'half'");
+}
 
 TEST(BorrowedTokens, AreAViewOfTheOwnersMemory) {
     const auto owner = std::make_shared<linalg::Matrix>(linalg::Matrix::Random(3, 8));
