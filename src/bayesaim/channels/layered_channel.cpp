@@ -49,35 +49,11 @@ Rows to_pairs(const Rows& coordinates, const Eigen::MatrixXd& directions, int la
 
 constexpr std::size_t points_per_block = 64;
 
-/// Calls add(points, sums) for blocks of points of every shift; returns for each shift the mean, in order.
-std::vector<Eigen::VectorXd> shift_means(
-    int dimension, int values, const Integration& integration,
-    const std::function<void(const Eigen::ArrayXXd&, Eigen::VectorXd&)>& add) {
+numerics::ShiftedSobol net(Eigen::Index dimension, const Integration& integration, std::size_t refinement) {
     check_at_least("shifts", integration.shifts, 2);
     check_at_least("points", integration.points, 1);
-    const auto points = static_cast<std::size_t>(integration.points);
-    const numerics::ShiftedSobol net(dimension, integration.shifts, points, integration.seed);
-    const std::size_t blocks = block_count(points, points_per_block);
-    const auto shifts = static_cast<std::size_t>(integration.shifts);
-    std::vector<Eigen::VectorXd> partial(blocks * shifts, Eigen::VectorXd::Zero(values));
-    ThreadPool one(1);
-    (integration.pool ? *integration.pool : one).for_each(blocks * shifts, [&](std::size_t i) {
-        const Range range = block_range(points, points_per_block, i % blocks);
-        Eigen::ArrayXXd z(static_cast<Eigen::Index>(range.size()), dimension);
-        net.fill_normal(static_cast<int>(i / blocks), range.begin, z);
-        add(z, partial[i]);
-    });
-    std::vector<Eigen::VectorXd> means(shifts, Eigen::VectorXd::Zero(values));
-    for (std::size_t i = 0; i < partial.size(); ++i) {
-        means[i / blocks] += partial[i] / static_cast<double>(points);
-    }
-    return means;
-}
-
-numerics::Estimate combined(const std::vector<Eigen::VectorXd>& means, Eigen::Index value) {
-    std::vector<double> estimates;
-    for (const Eigen::VectorXd& mean : means) estimates.push_back(mean[value]);
-    return numerics::combine(estimates);
+    return {static_cast<int>(dimension), integration.shifts,
+            refinement * static_cast<std::size_t>(integration.points), integration.seed};
 }
 
 void check_parameters(const OrderParameters& parameters, int layers) {
@@ -157,29 +133,34 @@ ScorePower LayeredChannel::score_power(const OrderParameters& parameters,
     const Overlap variance = 2 * parameters.error, precision = variance.inverse();
     const Overlap known = square_root(2 * parameters.overlap), rest = square_root(variance);
     const Eigen::Index entries = layers() * layers();
-    const auto means = shift_means(
-        static_cast<int>(2 * layers() * size), static_cast<int>(entries + 2), integration,
-        [&](const Eigen::ArrayXXd& z, Eigen::VectorXd& sums) {
-            Rows omega = Rows::Zero(z.rows(), layers() * size);
-            add_correlated(known, z, 0, size, omega);
-            Rows index = omega;
-            add_correlated(rest, z, layers() * size, size, index);
-            Rows outputs(z.rows(), tokens() * tokens());
-            draw(to_pairs(index, directions_, layers()), 0, 0, outputs);
-            for (const LayerMoments& sample :
-                 posterior(outputs, to_pairs(omega, directions_, layers()), variance)) {
-                const Overlap slope =
-                    static_cast<double>(size) * precision - precision * sample.covariance * precision;
-                sums.head(entries) += Eigen::MatrixXd(slope).reshaped();
-                // Independent errors of many samples average out; what is left is their bias.
-                sums[entries] += sample.effective_samples > 0 ? sample.error * sample.error : sample.error;
-                if (sample.adaptive) sums[entries + 1] += sample.error * sample.error;
-            }
-        });
+    const auto averages =
+        net(2 * layers() * size, integration, 1)
+            .averages(
+                entries + 2, points_per_block,
+                [&](const Eigen::ArrayXXd& z, std::size_t, Eigen::VectorXd& sums) {
+                    Rows omega = Rows::Zero(z.rows(), layers() * size);
+                    add_correlated(known, z, 0, size, omega);
+                    Rows index = omega;
+                    add_correlated(rest, z, layers() * size, size, index);
+                    Rows outputs(z.rows(), tokens() * tokens());
+                    draw(to_pairs(index, directions_, layers()), 0, 0, outputs);
+                    for (const LayerMoments& sample :
+                         posterior(outputs, to_pairs(omega, directions_, layers()), variance)) {
+                        const Overlap slope =
+                            static_cast<double>(size) * precision - precision * sample.covariance * precision;
+                        sums.head(entries) += Eigen::MatrixXd(slope).reshaped();
+                        // Independent errors of many samples average out; what is left is their bias.
+                        sums[entries] +=
+                            sample.effective_samples > 0 ? sample.error * sample.error : sample.error;
+                        if (sample.adaptive) sums[entries + 1] += sample.error * sample.error;
+                    }
+                },
+                integration.pool);
+    const auto average = [&](Eigen::Index value) { return averages[static_cast<std::size_t>(value)]; };
     ScorePower result;
     result.value.resize(layers(), layers());
     for (Eigen::Index i = 0; i < entries; ++i) {
-        const numerics::Estimate entry = combined(means, i);
+        const numerics::Estimate entry = average(i);
         result.value(i % layers(), i / layers()) = entry.value;
         if (i % layers() == i / layers()) {
             // Of a layer that is hardly seen, relative to a hundredth of the most that F can be.
@@ -188,8 +169,8 @@ ScorePower LayeredChannel::score_power(const OrderParameters& parameters,
                                              entry.standard_error / std::max(std::abs(entry.value), scale));
         }
     }
-    result.relative_error = std::hypot(result.relative_error, combined(means, entries).value);
-    result.roughness = std::sqrt(combined(means, entries + 1).value /
+    result.relative_error = std::hypot(result.relative_error, average(entries).value);
+    result.roughness = std::sqrt(average(entries + 1).value /
                                  (static_cast<double>(integration.shifts) * integration.points));
     return result;
 }
@@ -204,20 +185,22 @@ GeneralizationError LayeredChannel::generalization(const OrderParameters& parame
         draw(to_pairs(points, directions_, layers()), 0, 0, outputs);
         return output_values(*this, outputs);
     };
-    Integration finer = integration;
-    finer.points *= 16;  // outputs cost far less than posteriors
-    const auto means = shift_means(static_cast<int>(3 * all), 2, finer,
-                                   [&](const Eigen::ArrayXXd& z, Eigen::VectorXd& sums) {
-                                       Rows omega = Rows::Zero(z.rows(), all);
-                                       add_correlated(known, z, 0, size, omega);
-                                       Rows one = omega, other = omega;
-                                       add_correlated(rest, z, all, size, one);
-                                       add_correlated(rest, z, 2 * all, size, other);
-                                       const Rows truth = values(one);
-                                       sums[0] += 0.5 * (truth - values(other)).squaredNorm();
-                                       sums[1] += (truth - values(omega)).squaredNorm();
-                                   });
-    const numerics::Estimate optimal = combined(means, 0), plug_in = combined(means, 1);
+    constexpr std::size_t refinement = 16;  // outputs cost far less than posteriors
+    const auto averages = net(3 * all, integration, refinement)
+                              .averages(
+                                  2, points_per_block,
+                                  [&](const Eigen::ArrayXXd& z, std::size_t, Eigen::VectorXd& sums) {
+                                      Rows omega = Rows::Zero(z.rows(), all);
+                                      add_correlated(known, z, 0, size, omega);
+                                      Rows one = omega, other = omega;
+                                      add_correlated(rest, z, all, size, one);
+                                      add_correlated(rest, z, 2 * all, size, other);
+                                      const Rows truth = values(one);
+                                      sums[0] += 0.5 * (truth - values(other)).squaredNorm();
+                                      sums[1] += (truth - values(omega)).squaredNorm();
+                                  },
+                                  integration.pool);
+    const numerics::Estimate &optimal = averages[0], &plug_in = averages[1];
     return {optimal.value, plug_in.value,
             std::max(optimal.standard_error / optimal.value, plug_in.standard_error / plug_in.value)};
 }

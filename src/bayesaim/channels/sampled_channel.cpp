@@ -35,34 +35,19 @@ auto SampledChannel::average(const OrderParameters& parameters, const Integratio
     const ScalarParameters p(parameters);
     const auto points = static_cast<std::size_t>(integration.points) * points_per_point;
     const numerics::ShiftedSobol sobol(3 * pairs(), integration.shifts, points, integration.seed);
-    const auto shifts = static_cast<std::size_t>(integration.shifts);
-    std::array<std::vector<double>, 2> means{std::vector<double>(shifts), std::vector<double>(shifts)};
-    const auto work = [&](std::size_t shift) {
-        Eigen::ArrayXXd z;
-        std::array<double, 2> sum{};
-        for (std::size_t first = 0; first < points; first += largest_batch) {
-            const auto count = static_cast<Eigen::Index>(std::min(largest_batch, points - first));
-            z.resize(count, 3 * pairs());
-            sobol.fill_normal(static_cast<int>(shift), first, z);
-            Sample sample{std::sqrt(2 * p.overlap) * z.leftCols(pairs()).matrix(),
-                          {},
-                          {},
-                          integration.seed,
-                          shift * points + first};
+    const auto averages = sobol.averages(
+        2, largest_batch,
+        [&](const Eigen::ArrayXXd& z, std::size_t first, Eigen::VectorXd& sums) {
+            Sample sample{
+                std::sqrt(2 * p.overlap) * z.leftCols(pairs()).matrix(), {}, {}, integration.seed, first};
             const double deviation = std::sqrt(p.variance);
             sample.index = sample.omega + deviation * z.middleCols(pairs(), pairs()).matrix();
             sample.other = sample.omega + deviation * z.rightCols(pairs()).matrix();
             const std::array<double, 2> batch = f(sample);
-            for (std::size_t k = 0; k < 2; ++k) sum[k] += batch[k];
-        }
-        for (std::size_t k = 0; k < 2; ++k) means[k][shift] = sum[k] / static_cast<double>(points);
-    };
-    if (integration.pool != nullptr) {
-        integration.pool->for_each(shifts, work);
-    } else {
-        for (std::size_t shift = 0; shift < shifts; ++shift) work(shift);
-    }
-    return std::array{numerics::combine(means[0]), numerics::combine(means[1])};
+            for (const int k : {0, 1}) sums[k] += batch[static_cast<std::size_t>(k)];
+        },
+        integration.pool);
+    return std::array{averages[0], averages[1]};
 }
 
 ScorePower SampledChannel::score_power(const OrderParameters& parameters,

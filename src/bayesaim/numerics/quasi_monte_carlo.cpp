@@ -93,20 +93,36 @@ void ShiftedSobol::fill_normal(int shift, std::size_t first_point, Eigen::Ref<Ei
 
 Estimate ShiftedSobol::average(const std::function<double(const Eigen::ArrayXXd&)>& sum_of_values,
                                ThreadPool* pool) const {
-    const std::size_t blocks = block_count(points_, block_size);
-    std::vector<double> sums(static_cast<std::size_t>(shifts_) * blocks);
+    return averages(
+        1, block_size,
+        [&](const Eigen::ArrayXXd& points, std::size_t, Eigen::VectorXd& sums) {
+            sums[0] += sum_of_values(points);
+        },
+        pool)[0];
+}
+
+std::vector<Estimate> ShiftedSobol::averages(Eigen::Index functions, std::size_t points_per_block,
+                                             const AddValues& add, ThreadPool* pool) const {
+    const std::size_t blocks = block_count(points_, points_per_block),
+                      shifts = static_cast<std::size_t>(shifts_);
+    std::vector<Eigen::VectorXd> sums(shifts * blocks, Eigen::VectorXd::Zero(functions));
     ThreadPool calling_thread(1);
     (pool != nullptr ? *pool : calling_thread).for_each(sums.size(), [&](std::size_t task) {
-        const Range range = block_range(points_, block_size, task % blocks);
+        const std::size_t shift = task / blocks;
+        const Range range = block_range(points_, points_per_block, task % blocks);
         Eigen::ArrayXXd points(static_cast<Eigen::Index>(range.size()), dimension_);
-        fill_normal(static_cast<int>(task / blocks), range.begin, points);
-        sums[task] = sum_of_values(points);
+        fill_normal(static_cast<int>(shift), range.begin, points);
+        add(points, shift * points_ + range.begin, sums[task]);
     });
 
-    std::vector<double> means(static_cast<std::size_t>(shifts_), 0.0);
-    for (std::size_t task = 0; task < sums.size(); ++task) means[task / blocks] += sums[task];
-    for (double& mean : means) mean /= static_cast<double>(points_);
-    return combine(means);
+    std::vector<Estimate> result;
+    for (Eigen::Index f = 0; f < functions; ++f) {
+        std::vector<double> means(shifts, 0.0);
+        for (std::size_t task = 0; task < sums.size(); ++task) means[task / blocks] += sums[task][f];
+        for (double& mean : means) mean /= static_cast<double>(points_);
+        result.push_back(combine(means));
+    }
+    return result;
 }
 
 }  // namespace bayesaim::numerics

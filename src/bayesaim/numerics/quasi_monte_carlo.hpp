@@ -43,6 +43,13 @@ class ShiftedSobol {
     Estimate average(const std::function<double(const Eigen::ArrayXXd&)>& sum_of_values,
                      ThreadPool* pool = nullptr) const;
 
+    /// The same for several functions at once: `add` adds their values at a block of points to the sums. The
+    /// points of all shifts are numbered from 0; those of a block from `first`.
+    using AddValues =
+        std::function<void(const Eigen::ArrayXXd& points, std::size_t first, Eigen::VectorXd& sums)>;
+    std::vector<Estimate> averages(Eigen::Index functions, std::size_t points_per_block, const AddValues& add,
+                                   ThreadPool* pool = nullptr) const;
+
   private:
     int dimension_, shifts_;
     std::size_t points_;
