@@ -62,7 +62,7 @@ struct BoundedShare {
     double value, to_one;        // a, 1 - a
     double to_first, to_second;  // 1/first - a, 1/second - a
     double logit;                // log a/(1-a)
-    double log_slope;            // log of -d logit / d log f
+    double slope;                // -d logit / d log f
 };
 
 /// 1/a as a smooth function of f from 0 to infinity that grows from max(1, X, Y), X = first, Y = second: the
@@ -90,7 +90,7 @@ BoundedShare bounded_share(double f, double first, double second) {
             (above_c + above_first) / (first * inverse),
             (above_c + above_second) / (second * inverse),
             -std::log(above_one),
-            std::log(f * slope / above_one)};
+            f * slope / above_one};
 }
 
 /// log f of a share below its bounds: (1/a - c)(1/a - 1) = (c - X)(c - Y) is quadratic in c.
@@ -196,20 +196,21 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
             across_[i] = std::clamp(mu[i] / rows, smallest_share, 1 - smallest_share);
             stay_[i] = std::max(1 - mu[i] / rows, smallest_share);
         }
+        for (int l = 0; l < layers_ - 1; ++l) {
+            reference_norm_ += std::log(half_root / (2 * std::numbers::pi * variances_[l] * beta_ * beta_));
+        }
     }
 
     int dimension() const override { return 2 * (layers_ - 1); }
 
     Logarithms at(const Eigen::VectorXd& x) const override {
         Chain chain(*this);
-        double log_reference = (layers_ - 1) * std::log(half_root);
+        double log_reference = reference_norm_;
         Eigen::VectorXd h(2 * layers_);
         for (int l = 0; l < layers_ - 1; ++l) {
             const Eigen::Vector2d free = chain.mixing.to_index(x.segment<2>(2 * l) / beta_);
-            log_reference -= 0.5 * (free - omega_.segment<2>(2 * l)).squaredNorm() / variances_[l] +
-                             std::log(2 * std::numbers::pi * variances_[l] * beta_ * beta_) +
-                             chain.mixing.log_volume();
-            if (!chain.take(x.segment<2>(2 * l), l, h)) return {nowhere, log_reference};
+            log_reference -= 0.5 * (free - omega_.segment<2>(2 * l)).squaredNorm() / variances_[l];
+            if (!chain.take(x.segment<2>(2 * l), l, h)) return {nowhere, log_reference - chain.log_volumes};
         }
         chain.finish(h);
         double distance = 0;
@@ -220,7 +221,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
             }
             distance += z.squaredNorm();
         }
-        return {chain.log_density - 0.5 * distance, log_reference};
+        return {chain.log_density - 0.5 * distance, log_reference - chain.log_volumes};
     }
 
     /// Layer after layer from its prior, as if the read-out left it the whole plane.
@@ -289,7 +290,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
         bool take(const Eigen::Vector2d& x, int l, Eigen::VectorXd& h) {
             const double total = given.total_;
             const bool negative = (given.negative_ >> l & 1U) != 0;
-            double share[2], own[2], other[2];
+            double share[2], own[2], other[2], slopes = 1;
             Eigen::Vector2d u;
             for (const int i : {0, 1}) {
                 double first = total * std::max(across[i], smallest_share),
@@ -305,10 +306,12 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
                 u[i] = (negative ? -a.logit : a.logit) / given.beta_;
                 own[i] = a.to_first;
                 other[i] = a.to_second;
-                log_density += a.log_slope;
+                slopes *= a.slope;
             }
             h.segment<2>(2 * l) = mixing.to_index(u);
-            log_density -= mixing.log_volume();
+            const double log_volume = mixing.log_volume();
+            log_volumes += log_volume;
+            log_density += std::log(slopes) - log_volume;
             const double delta = own[0] + other[1];
             across[0] = own[0] / delta;
             stay[0] = other[1] / delta;
@@ -322,14 +325,14 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
         void finish(Eigen::VectorXd& h) {
             h.tail<2>() = mixing.to_index(
                 {std::log(across[0] / stay[0]) / given.beta_, std::log(across[1] / stay[1]) / given.beta_});
-            log_density -= 5.0 / 3.0 * mixing.log_volume() + std::log(across[0]) + std::log(stay[0]) +
-                           std::log(across[1]) + std::log(stay[1]);
+            log_density -= 5.0 / 3.0 * mixing.log_volume() + std::log(across[0] * stay[0]) +
+                           std::log(across[1] * stay[1]);
         }
 
         const ReadoutIntegrand& given;
         double across[2], stay[2];  // M_12, M_21 and M_11, M_22
         Mixing mixing;
-        double log_density = 0;
+        double log_density = 0, log_volumes = 0;
     };
 
     int layers_;
@@ -338,6 +341,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
     linalg::Overlap whitening_;  // V^-1/2, lower triangle
     unsigned negative_;          // bit l: delta < 0 in layer l
     double across_[2], stay_[2];
+    double reference_norm_ = 0;  // log of the density of the reference where h = omega, |dH/dh| = 1
     Eigen::MatrixXd starts_;
 };
 

@@ -218,7 +218,8 @@ Draw draw(const ImportanceTarget& target, const Mixture& mixture, const MatrixXd
     const Eigen::ArrayXd largest = result.log_parts.rowwise().maxCoeff();
     const Eigen::ArrayXd log_sum =
         largest + (result.log_parts.colwise() - largest).exp().rowwise().sum().log();
-    result.log_weight = result.log_target - log_sum.matrix();
+    result.log_weight =
+        (result.log_target.array() > nothing).select(result.log_target.array() - log_sum, nothing);
     result.log_parts.colwise() -= log_sum;
     return result;
 }
@@ -316,7 +317,9 @@ WeightedPoints AdaptiveImportance::operator()(const ImportanceTarget& target) co
     for (int round = 0; round < most_rounds; ++round) {
         sample = draw(target, mixture, pilot_);
         mixture = adapted(mixture, sample);
-        if (1 / relative_weights(sample.log_weight).squaredNorm() > enough * static_cast<double>(pilot_.cols())) break;
+        if (1 / relative_weights(sample.log_weight).squaredNorm() >
+            enough * static_cast<double>(pilot_.cols()))
+            break;
     }
     sample = draw(target, mixture, points_);
     WeightedPoints result;
