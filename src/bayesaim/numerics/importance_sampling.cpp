@@ -275,7 +275,7 @@ Mixture adapted(const Mixture& mixture, const Draw& sample) {
         const VectorXd distance =
             (spread.cwiseInverse().asDiagonal() * centred).colwise().squaredNorm().transpose();
         VectorXd ordered = distance;
-        const Index next = static_cast<Index>(6 * dim);
+        const Index next = std::min(static_cast<Index>(6 * dim), ordered.size() - 1);
         std::nth_element(ordered.data(), ordered.data() + next, ordered.data() + ordered.size());
         const VectorXd near = (distance.array() <= ordered[next]).cast<double>();
         const MatrixXd own = centred * near.asDiagonal() * centred.transpose() / near.sum();
@@ -316,7 +316,9 @@ WeightedPoints AdaptiveImportance::operator()(const ImportanceTarget& target) co
     for (int round = 0; round < most_rounds; ++round) {
         sample = draw(target, mixture, pilot_);
         mixture = adapted(mixture, sample);
-        if (1 / relative_weights(sample.log_weight).squaredNorm() > enough * static_cast<double>(pilot_.cols())) break;
+        if (1 / relative_weights(sample.log_weight).squaredNorm() >
+            enough * static_cast<double>(pilot_.cols()))
+            break;
     }
     sample = draw(target, mixture, points_);
     WeightedPoints result;
