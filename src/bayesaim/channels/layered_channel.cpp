@@ -76,6 +76,7 @@ std::vector<Eigen::VectorXd> shift_means(
 
 numerics::Estimate combined(const std::vector<Eigen::VectorXd>& means, Eigen::Index value) {
     std::vector<double> estimates;
+    estimates.reserve(means.size());
     for (const Eigen::VectorXd& mean : means) estimates.push_back(mean[value]);
     return numerics::combine(estimates);
 }
