@@ -53,7 +53,7 @@ LayerPosterior::LayerPosterior(int layers, int tokens, double beta, double resid
       beta_(beta),
       residual_(residual),
       directions_(informed_directions(tokens)) {
-    check_at_least("layers of the posterior", layers, 2);
+    check_between("layers of the posterior", layers, 2, linalg::max_layers);
     check_at_least("points", points, 16);
     points_.resize(points, dimension());
     numerics::ShiftedSobol(dimension(), 2, static_cast<std::size_t>(points), seed).fill_normal(0, 0, points_);
@@ -88,6 +88,8 @@ LayerPosterior::Residual LayerPosterior::residual(const Problem& problem, const 
 LayerMoments LayerPosterior::operator()(const TokenMatrix& logits, const Eigen::VectorXd& omega,
                                         const linalg::Overlap& variance) const {
     const Eigen::Index size = directions_.rows(), hidden = layers_ - 1, dim = hidden * size;
+    check_size("coordinates of omega", omega.size(), layers_ * size);
+    check_size("layers of the variance", variance.rows(), layers_);
     const linalg::Overlap first = variance.topLeftCorner(hidden, hidden);
     const Eigen::LLT<linalg::Overlap> factor(first);
     const Eigen::VectorXd k = factor.solve(variance.topRightCorner(hidden, 1));

@@ -345,11 +345,18 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
     Eigen::MatrixXd starts_;
 };
 
+int checked_layers(int layers) {
+    check_between("layers of the posterior", layers, 2, linalg::max_layers);
+    return layers;
+}
+
 }  // namespace
 
 ReadoutPosterior::ReadoutPosterior(int layers, double beta, double residual, int points, std::uint64_t seed)
-    : layers_(layers), beta_(beta), residual_(residual), integral_(2 * (layers - 1), points, seed) {
-    check_at_least("layers of the posterior", layers, 2);
+    : layers_(checked_layers(layers)),
+      beta_(beta),
+      residual_(residual),
+      integral_(2 * (layers - 1), points, seed) {
     constexpr int count = 4;
     Eigen::ArrayXXd normals(count, 2 * layers);
     numerics::ShiftedSobol(2 * layers, 2, count, seed + 2).fill_normal(0, 0, normals);
@@ -359,6 +366,8 @@ ReadoutPosterior::ReadoutPosterior(int layers, double beta, double residual, int
 
 LayerMoments ReadoutPosterior::operator()(const Eigen::Vector2d& mu, const Eigen::VectorXd& omega,
                                           const linalg::Overlap& variance) const {
+    check_size("coordinates of omega", omega.size(), 2 * layers_);
+    check_size("layers of the variance", variance.rows(), layers_);
     const double total_share = residual_ + 1, rows = std::pow(total_share, layers_ - 1);
     const NearestIndices nearest(
         Eigen::Vector2d(std::log(std::max(mu[0], smallest_share) / std::max(rows - mu[0], smallest_share)),

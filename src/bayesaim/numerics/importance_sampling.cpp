@@ -276,7 +276,7 @@ Mixture adapted(const Mixture& mixture, const Draw& sample) {
         const VectorXd distance =
             (spread.cwiseInverse().asDiagonal() * centred).colwise().squaredNorm().transpose();
         VectorXd ordered = distance;
-        const Index next = static_cast<Index>(6 * dim);
+        const Index next = std::min(static_cast<Index>(6 * dim), ordered.size() - 1);
         std::nth_element(ordered.data(), ordered.data() + next, ordered.data() + ordered.size());
         const VectorXd near = (distance.array() <= ordered[next]).cast<double>();
         const MatrixXd own = centred * near.asDiagonal() * centred.transpose() / near.sum();

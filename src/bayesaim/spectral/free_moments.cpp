@@ -82,7 +82,7 @@ FreeMoments::FreeMoments(std::span<const std::vector<double>> cumulants,
     }
     moments_.assign(first_.back() + powers_.back(), 0);
     moments_[0] = 1;
-    blocks_.resize(static_cast<std::size_t>(longest * layers_));
+    blocks_.resize(static_cast<std::size_t>(longest) * cumulants.size());
     for (int k = 1; k <= longest; ++k) {
         for (int i = 0; i < layers_; ++i) block(k, i).resize(first_[longest - k] + powers_[longest - k]);
     }

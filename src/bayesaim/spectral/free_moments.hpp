@@ -48,7 +48,8 @@ class FreeMoments {
     }
     std::size_t code(const Word& word, int longest) const;
     std::vector<double>& block(int size, int layer) {
-        return blocks_[static_cast<std::size_t>((size - 1) * layers_ + layer)];
+        const int place = (size - 1) * layers_ + layer;
+        return blocks_[static_cast<std::size_t>(place)];
     }
     double part(int length, std::size_t word, int begin, int end) const;
     void fill(const std::vector<double>& kappa, int layer, int size, int length);

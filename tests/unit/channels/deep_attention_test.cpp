@@ -272,6 +272,18 @@ TEST(LayerPosterior, AgreesWithTheQuadratureOfTwoLayers) {
     EXPECT_LT(differences, 0.015);
 }
 
+TEST(LayerPosterior, RejectsWrongArguments) {
+    for (const int layers : {1, linalg::max_layers + 1}) {
+        test::expect_invalid([&] { LayerPosterior(layers, 2, 1, 1, 64); }, "layers of the posterior");
+    }
+    const LayerPosterior posterior(2, 2, 1, 1, 64);
+    const TokenMatrix logits = TokenMatrix::Zero(2, 2);
+    const Eigen::VectorXd omega = Eigen::VectorXd::Zero(4);
+    test::expect_invalid([&] { posterior(logits, omega.head(2), overlap(1, 0, 1)); }, "coordinates of omega");
+    test::expect_invalid([&] { posterior(logits, omega, Overlap::Identity(1, 1)); },
+                         "layers of the variance");
+}
+
 TEST(DeepAttention, OneLayerIsSoftmax) {
     const DeepAttention deep({.layers = 1, .tokens = 3, .beta = 2});
     const Softmax softmax(3, 2);

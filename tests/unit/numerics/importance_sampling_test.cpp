@@ -94,6 +94,17 @@ TEST(AdaptiveImportance, ToleratesAFunctionThatVanishesAlmostEverywhere) {
     EXPECT_NEAR(sample.log_integral, 2 * std::log(std::numbers::pi / 2), 5 / std::sqrt(sample.effective));
 }
 
+/// Six neighbours for each dimension would be more than there are points.
+TEST(AdaptiveImportance, ToleratesMoreDimensionsThanItHasPointsFor) {
+    const int dimension = 90;
+    const Target target(dimension,
+                        [](const Eigen::VectorXd& x) { return -2 * (x.array() - 0.5).square().sum(); });
+    const WeightedPoints sample = AdaptiveImportance(dimension, 256)(target);
+    EXPECT_TRUE(std::isfinite(sample.log_integral));
+    EXPECT_GE(sample.effective, 1);
+    EXPECT_TRUE(sample.points.allFinite());
+}
+
 TEST(AdaptiveImportance, RejectsWrongArguments) {
     test::expect_invalid([] { AdaptiveImportance(2, 3); }, "points");
     const Target target(3, [](const Eigen::VectorXd&) { return 0.0; });
