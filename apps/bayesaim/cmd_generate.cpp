@@ -30,7 +30,6 @@ int run(const Arguments& arguments) {
     check_positive("--alpha", arguments.alpha);
     check_output_file(arguments.output.output, {});
     const Model model(arguments.prior, arguments.channel);
-    catch_interrupts();
     ThreadPool pool(arguments.run.thread_count());
 
     options.dim = arguments.dim;
@@ -42,6 +41,7 @@ int run(const Arguments& arguments) {
     if (arguments.no_weights) problem.weights.clear();
     data::Attributes attributes = data::describe(model.priors, *model.channel);
     attributes["seed"] = arguments.run.seed;
+    catch_interrupts();  // before, nothing is to be cleaned up
     Progress progress(arguments.output.quiet, 1);
     data::write_dataset(arguments.output.output, problem.data, *model.channel, problem.weights, attributes,
                         options.precision, [&](double fraction) {

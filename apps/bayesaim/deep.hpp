@@ -4,7 +4,7 @@
 
 #include "bayesaim/options.hpp"
 
-/// The commands `theory` and `threshold` for channels of several layers (--channel deep-softmax, deep-seq2seq).
+/// The commands `theory` and `threshold` for channels of several layers.
 namespace bayesaim::program {
 
 struct DeepArguments {

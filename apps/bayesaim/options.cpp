@@ -166,7 +166,8 @@ std::unique_ptr<channels::Channel> ChannelArguments::make(Layers taken) const {
     belongs("--residual", deep(), "deep-softmax or deep-seq2seq");
     belongs("--heads", channel == "multi-head", "multi-head");
     belongs("--label-noise", channel == "linear", "linear");
-    belongs("--beta", deep() || channel == "softmax" || channel == "multi-head", "softmax, multi-head, deep-softmax or deep-seq2seq");
+    belongs("--beta", deep() || channel == "softmax" || channel == "multi-head",
+            "softmax, multi-head, deep-softmax or deep-seq2seq");
     if (channel == "deep-softmax")
         return std::make_unique<channels::DeepAttention>(channels::DeepAttentionOptions{
             .layers = layers, .tokens = options.tokens, .beta = options.beta, .residual = residual});

@@ -12,7 +12,7 @@ namespace {
 const DeepAttentionOptions& checked(const DeepAttentionOptions& options) {
     check_between("deep-softmax channel: layers", options.layers, 1, linalg::max_layers);
     check_between("deep-softmax channel: tokens", options.tokens, 2, max_deep_tokens);
-    check_non_negative("deep-softmax channel: residual", options.residual);
+    check_between("deep-softmax channel: residual", options.residual, 0, 1e6);
     check_between("deep-softmax channel: beta", options.beta, 1e-6, 1e6);
     return options;
 }

@@ -12,7 +12,7 @@ struct DeepAttentionOptions {
     int layers = 2;            ///< L, from 1 to linalg::max_layers
     int tokens = 2;            ///< T, from 2 to max_deep_tokens
     double beta = 1;           ///< inverse temperature
-    double residual = 1;       ///< c >= 0, strength of the residual connections
+    double residual = 1;       ///< c, 0 to 1e6, strength of the residual connections
     int points = 1024;         ///< of importance sampling, where L or T exceeds 2
     ZoomOptions quadrature{};  ///< for L = T = 2
 };

@@ -13,8 +13,8 @@ constexpr double unresolved = 0.02;  // error of a quadrature that sampling may 
 
 const DeepSequenceOptions& checked(const DeepSequenceOptions& options) {
     check_between("deep-seq2seq channel: layers", options.layers, 2, linalg::max_layers);
-    check_non_negative("deep-seq2seq channel: residual", options.residual);
-    check_between("deep-seq2seq channel: beta", options.beta, 1e-6, 1e6);
+    check_between("deep-seq2seq channel: residual", options.residual, 0, 1e6);
+    check_between("deep-seq2seq channel: beta", options.beta, 1e-6, 100);
     return options;
 }
 
@@ -50,16 +50,16 @@ std::vector<LayerMoments> DeepSequence::posterior(const ConstRowsRef& outputs, c
     std::vector<LayerMoments> result;
     for (Eigen::Index i = 0; i < omega.rows(); ++i) {
         const Eigen::VectorXd centre = coordinates(omega, i);
-        const Eigen::Vector2d mu(outputs(i, 1), outputs(i, 2));
+        const Eigen::Vector4d y = outputs.row(i).transpose();
         if (layers() > 2) {
-            result.push_back(sampled_posterior_(mu, centre, variance));
+            result.push_back(sampled_posterior_(y, centre, variance));
             continue;
         }
         const TwoLayerPrior prior{{centre.head<2>(), centre.tail<2>()}, variance};
         LayerMoments moments = layer_moments(
-            sequence_posterior(mu, prior, options_.beta, options_.residual, options_.quadrature));
-        if (moments.error > unresolved) {
-            const LayerMoments sampled = sampled_posterior_(mu, centre, variance);
+            sequence_posterior({y[1], y[2]}, prior, options_.beta, options_.residual, options_.quadrature));
+        if (!(moments.error <= unresolved)) {
+            const LayerMoments sampled = sampled_posterior_(y, centre, variance);
             if (sampled.error < moments.error) moments = sampled;
         }
         result.push_back(std::move(moments));

@@ -8,8 +8,8 @@ namespace bayesaim::channels {
 
 struct DeepSequenceOptions {
     int layers = 2;       ///< L, from 2 to linalg::max_layers; one layer is Softmax
-    double beta = 1;      ///< inverse temperature
-    double residual = 1;  ///< c >= 0, strength of the residual connections
+    double beta = 1;      ///< inverse temperature, up to 100
+    double residual = 1;  ///< c, 0 to 1e6, strength of the residual connections
     int points = 1024;    ///< of importance sampling
     /// For two layers. Finer than for the attention: for c < 1 outputs with Y_12 + Y_21 close to c + 1 leave
     /// layer 1 a corner of the plane; where that is not resolved importance sampling takes over.

@@ -12,7 +12,8 @@
 namespace bayesaim::channels {
 namespace {
 
-/// Cholesky's R with R R' = the matrix, also for singular ones. Continuous in the matrix, so that the same
+/// Cholesky's R with R R' = the matrix, also for singular ones; for one that is not quite positive the
+/// diagonal is right and correlations are cut at 1. Continuous in the matrix, so that the same
 /// points see state evolution move; eigenvectors turn where layers change places.
 Overlap square_root(const Overlap& matrix) {
     Overlap root = Overlap::Zero(matrix.rows(), matrix.cols());
@@ -21,7 +22,9 @@ Overlap square_root(const Overlap& matrix) {
         if (rest <= 1e-14 * matrix(j, j)) continue;
         root(j, j) = std::sqrt(rest);
         for (Eigen::Index i = j + 1; i < matrix.rows(); ++i) {
-            root(i, j) = (matrix(i, j) - root.row(i).head(j).dot(root.row(j).head(j))) / root(j, j);
+            const double largest = std::sqrt(std::max(matrix(i, i) - root.row(i).head(j).squaredNorm(), 0.0));
+            const double entry = (matrix(i, j) - root.row(i).head(j).dot(root.row(j).head(j))) / root(j, j);
+            root(i, j) = std::clamp(entry, -largest, largest);
         }
     }
     return root;

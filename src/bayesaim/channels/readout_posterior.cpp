@@ -16,7 +16,8 @@ namespace bayesaim::channels {
 namespace {
 
 constexpr double half_root = 1 / std::numbers::sqrt2;
-constexpr double smallest_share = 1e-30;  // of a rounded read-out; keeps squares of its inverse finite
+constexpr double smallest_share = 1e-140;  // of a read-out: squares of its inverse are finite
+constexpr double longest_logarithm = 340;  // of f: so are its squares
 
 /// (p, r) of u_1 = h12 - h11, u_2 = h12 - h22, and back.
 Eigen::Vector2d to_coordinates(const Eigen::Vector2d& u) {
@@ -33,8 +34,9 @@ struct Mixing {
     double rows = 1, across[2] = {0, 0};
 
     double determinant() const { return rows - across[0] - across[1]; }  // over the row sum
+    double log_determinant() const { return std::log(std::abs(determinant())); }
     /// log |dH/dh| in the plane that counts.
-    double log_volume() const { return 3 * std::log(std::abs(determinant())); }
+    double log_volume() const { return 3 * log_determinant() + std::log(rows); }
 
     /// (p, r) of h = B^-1 H B^-T from the u of H, and back.
     Eigen::Vector2d to_index(const Eigen::Vector2d& u) const {
@@ -182,20 +184,17 @@ class NearestIndices {
 /// The integrand for one choice of the signs of delta.
 class ReadoutIntegrand final : public numerics::ImportanceTarget {
   public:
-    ReadoutIntegrand(const Eigen::Vector2d& mu, const Eigen::VectorXd& omega, const linalg::Overlap& variance,
-                     double beta, double residual, unsigned negative)
+    ReadoutIntegrand(const Eigen::Vector4d& shares, const Eigen::VectorXd& omega,
+                     const linalg::Overlap& variance, double beta, double residual, unsigned negative)
         : layers_(static_cast<int>(variance.rows())),
           beta_(beta),
           total_(residual + 1),
           omega_(omega),
           variances_(variance.diagonal()),
           whitening_(variance.llt().matrixL().solve(linalg::Overlap::Identity(layers_, layers_))),
-          negative_(negative) {
-        const double rows = std::pow(total_, layers_ - 1);
-        for (const int i : {0, 1}) {
-            across_[i] = std::clamp(mu[i] / rows, smallest_share, 1 - smallest_share);
-            stay_[i] = std::max(1 - mu[i] / rows, smallest_share);
-        }
+          negative_(negative),
+          across_{shares[1], shares[2]},
+          stay_{shares[0], shares[3]} {
         for (int l = 0; l < layers_ - 1; ++l) {
             reference_norm_ += std::log(half_root / (2 * std::numbers::pi * variances_[l] * beta_ * beta_));
         }
@@ -275,7 +274,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
     /// log of int dh^1 .. dh^L N(h; omega, V) delta(Y - Y(h)) / int dx exp(target).
     double log_norm() const {
         return 2 * whitening_.diagonal().array().log().sum() - layers_ * std::log(2 * std::numbers::pi) +
-               (layers_ - 1) * std::log(half_root / (beta_ * beta_)) - 2 * std::log(beta_);
+               layers_ * std::log(half_root / (beta_ * beta_));
     }
 
   private:
@@ -300,10 +299,14 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
                     second = 1 - second;
                     if (!(first > 0 && second > 0)) return false;
                 }
-                const double log_f = std::clamp(negative ? x[i] : -x[i], -150.0, 150.0);
-                const BoundedShare a = bounded_share(std::exp(log_f), 1 / first, 1 / second);
+                const double log_f = negative ? x[i] : -x[i];
+                if (log_f < -longest_logarithm) return false;
+                // Where f is very large the logit is that of a logistic function.
+                const double excess = std::max(log_f - longest_logarithm, 0.0);
+                const BoundedShare a = bounded_share(std::exp(log_f - excess), 1 / first, 1 / second);
+                const double logit = a.logit - excess;
                 share[i] = negative ? a.to_one : a.value;
-                u[i] = (negative ? -a.logit : a.logit) / given.beta_;
+                u[i] = (negative ? -logit : logit) / given.beta_;
                 own[i] = a.to_first;
                 other[i] = a.to_second;
                 slopes *= a.slope;
@@ -325,8 +328,8 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
         void finish(Eigen::VectorXd& h) {
             h.tail<2>() = mixing.to_index(
                 {std::log(across[0] / stay[0]) / given.beta_, std::log(across[1] / stay[1]) / given.beta_});
-            log_density -= 5.0 / 3.0 * mixing.log_volume() + std::log(across[0] * stay[0]) +
-                           std::log(across[1] * stay[1]);
+            log_density -= mixing.log_volume() + 2 * mixing.log_determinant() +
+                           std::log(across[0] * stay[0]) + std::log(across[1] * stay[1]);
         }
 
         const ReadoutIntegrand& given;
@@ -364,15 +367,22 @@ ReadoutPosterior::ReadoutPosterior(int layers, double beta, double residual, int
     starts_.col(0).setZero();  // omega itself
 }
 
-LayerMoments ReadoutPosterior::operator()(const Eigen::Vector2d& mu, const Eigen::VectorXd& omega,
+std::unique_ptr<numerics::ImportanceTarget> ReadoutPosterior::integrand(const Eigen::Vector4d& shares,
+                                                                        const Eigen::VectorXd& omega,
+                                                                        const linalg::Overlap& variance,
+                                                                        unsigned negative) const {
+    return std::make_unique<ReadoutIntegrand>(shares, omega, variance, beta_, residual_, negative);
+}
+
+LayerMoments ReadoutPosterior::operator()(const Eigen::Vector4d& outputs, const Eigen::VectorXd& omega,
                                           const linalg::Overlap& variance) const {
     check_size("coordinates of omega", omega.size(), 2 * layers_);
     check_size("layers of the variance", variance.rows(), layers_);
-    const double total_share = residual_ + 1, rows = std::pow(total_share, layers_ - 1);
-    const NearestIndices nearest(
-        Eigen::Vector2d(std::log(std::max(mu[0], smallest_share) / std::max(rows - mu[0], smallest_share)),
-                        std::log(std::max(mu[1], smallest_share) / std::max(rows - mu[1], smallest_share))),
-        omega, variance, beta_, total_share);
+    const double total_share = residual_ + 1;
+    const Eigen::Vector4d shares =
+        (outputs / std::pow(total_share, layers_ - 1)).cwiseMax(smallest_share).cwiseMin(1);
+    const NearestIndices nearest({std::log(shares[1] / shares[0]), std::log(shares[2] / shares[3])}, omega,
+                                 variance, beta_, total_share);
     std::vector<Eigen::VectorXd> starts;
     for (Eigen::Index n = 0; n < starts_.cols(); ++n) {
         starts.push_back(nearest.indices(nearest.from(starts_.col(n))));
@@ -382,41 +392,44 @@ LayerMoments ReadoutPosterior::operator()(const Eigen::Vector2d& mu, const Eigen
     double largest = -std::numeric_limits<double>::infinity();
     const unsigned choices = residual_ < 1 ? 1U << (layers_ - 1) : 1U;
     for (unsigned negative = 0; negative < choices; ++negative) {
-        integrands.emplace_back(mu, omega, variance, beta_, residual_, negative);
+        integrands.emplace_back(shares, omega, variance, beta_, residual_, negative);
         for (const Eigen::VectorXd& start : starts) integrands.back().start_at(start);
         samples.push_back(integral_(integrands.back()));
         largest = std::max(largest, samples.back().log_integral);
     }
     LayerMoments result;
     result.adaptive = true;
+    std::vector<double> weights;
+    std::vector<Eigen::VectorXd> shifts;  // h - omega
     double total = 0, squares = 0;
     Eigen::VectorXd mean = Eigen::VectorXd::Zero(2 * layers_);
-    linalg::Overlap second = linalg::Overlap::Zero(layers_, layers_);
     for (std::size_t s = 0; s < samples.size(); ++s) {
         const double part = std::exp(samples[s].log_integral - largest);
         if (!(part > 0)) continue;
         for (Eigen::Index n = 0; n < samples[s].weights.size(); ++n) {
             const double weight = part * samples[s].weights[n];
             if (!(weight > 0)) continue;
-            const Eigen::VectorXd shift = integrands[s].indices(samples[s].points.col(n)) - omega;
-            const auto layer = shift.reshaped(2, layers_);
+            weights.push_back(weight);
+            shifts.push_back(integrands[s].indices(samples[s].points.col(n)) - omega);
             total += weight;
             squares += weight * weight;
-            mean += weight * shift;
-            second += weight * (layer.transpose() * layer);
+            mean += weight * shifts.back();
         }
     }
-    if (!(total > 0)) {  // no point within reach of the prior: the closest indices, nothing known of others
-        result.mean = starts.front();
-        result.covariance = linalg::Overlap::Zero(layers_, layers_);
-        result.log_z = integrands.front().log_norm();
+    if (!(total > 0)) {  // no point within reach: what was known before
+        result.mean = omega;
+        result.covariance = 2 * variance;
+        result.log_z = -std::numeric_limits<double>::infinity();
         result.error = result.effective_samples = 1;
         return result;
     }
     mean /= total;
-    const auto layer = mean.reshaped(2, layers_);
     result.mean = omega + mean;
-    result.covariance = second / total - layer.transpose() * layer;
+    result.covariance = linalg::Overlap::Zero(layers_, layers_);
+    for (std::size_t n = 0; n < weights.size(); ++n) {
+        const Eigen::MatrixXd off = (shifts[n] - mean).reshaped(2, layers_);
+        result.covariance += weights[n] / total * off.transpose() * off;
+    }
     result.log_z = largest + std::log(total) + integrands.front().log_norm();
     result.effective_samples = total * total / squares;
     result.error = 1 / std::sqrt(result.effective_samples);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
+#include <memory>
 
 #include <Eigen/Core>
 
@@ -20,17 +21,25 @@ namespace bayesaim::channels {
 /// round (delta < 0, for c < 1 only). After L - 1 layers M is the attention of the last. So the read-out
 /// leaves a rectangle to each layer in turn. Mapped to the plane, with two numbers x for each layer but the
 /// last,
-///   Z = int dx prod_l |dh^l/dx| N(h; omega, V) |D|^-5 / (beta^2 M_11 M_12 M_21 M_22),
-///   D = prod delta,  h^l = (B^{l-1})^-1 H_l (B^{l-1})^-T,
+///   Z = int dx prod_l |dh^l/dx| N(h; omega, V) |D|^-5 / (sqrt(2) K^{L-1} beta^2 M_11 M_12 M_21 M_22),
+///   D = prod delta,  h^l = (B^{l-1})^-1 H_l (B^{l-1})^-T,  |dh^l/dH_l| = |D_{l-1}|^-3 / K^{l-1},
 /// is smooth without edges. AdaptiveImportance does the integral; for c < 1 one for each choice of signs of
 /// delta. Pinned by: ReadoutPosterior.*.
 class ReadoutPosterior {
   public:
     ReadoutPosterior(int layers, double beta, double residual, int points, std::uint64_t seed = 0);
 
-    /// mu = (Y_12, Y_21); omega has 2 L coordinates.
-    LayerMoments operator()(const Eigen::Vector2d& mu, const Eigen::VectorXd& omega,
+    /// Y_11, Y_12, Y_21, Y_22; omega has 2 L coordinates. Where no point sees the posterior, the prior with
+    /// error 1.
+    LayerMoments operator()(const Eigen::Vector4d& outputs, const Eigen::VectorXd& omega,
                             const linalg::Overlap& variance) const;
+
+    /// The integrand over x and its reference, the prior of layer after layer, for outputs over their row
+    /// sum; bit l of `negative`: delta < 0 in layer l.
+    std::unique_ptr<numerics::ImportanceTarget> integrand(const Eigen::Vector4d& shares,
+                                                          const Eigen::VectorXd& omega,
+                                                          const linalg::Overlap& variance,
+                                                          unsigned negative = 0) const;
 
   private:
     int layers_;

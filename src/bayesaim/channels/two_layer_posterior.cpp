@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/channels/two_layer_posterior.hpp"
 
+#include <limits>
 #include <numbers>
 
 namespace bayesaim::channels {
@@ -37,6 +38,16 @@ TwoLayerMoments moments_of(const ZoomSums& sums, const TwoLayerPrior& prior, con
     TwoLayerMoments result;
     const auto& s = sums.full;
     const double k = given.k;
+    if (!(s[0] > 0)) {  // no node sees the posterior: what was known before
+        for (const int l : {0, 1}) result.mean[l] = prior.omega[l];
+        const linalg::Overlap covariance = 2 * prior.variance;
+        result.covariance[0] = covariance(0, 0);
+        result.covariance[1] = covariance(0, 1);
+        result.covariance[2] = covariance(1, 1);
+        result.log_z = -std::numeric_limits<double>::infinity();
+        result.error = 1;
+        return result;
+    }
     const Eigen::Vector2d shift(s[1] / s[0], s[2] / s[0]), residual(s[3] / s[0], s[4] / s[0]);
     result.mean[0] = prior.omega[0] + shift;
     result.mean[1] = prior.omega[1] + residual + k * shift;
@@ -301,7 +312,7 @@ class SequenceIntegrand {
         at.exponent = (-0.5 / given_.variance) * (at.p.square() + at.r.square()) + log_jacobian - log_own -
                       log_other +
                       (a.log_jacobian - a.log_own - a.log_other +
-                       std::log(half_root / (given_.variance * beta_ * beta_)));
+                       std::log(0.5 / (total_ * given_.variance * beta_ * beta_)));
         return at;
     }
 

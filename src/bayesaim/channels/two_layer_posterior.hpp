@@ -42,7 +42,7 @@ TwoLayerMoments attention_posterior(const Eigen::Vector2d& m, const TwoLayerPrio
 /// where delta < 0): a rectangle, mapped to the plane by u = end -+ log(1 + e^t). The logits A_12/(1 - A_12)
 /// = (mu_1 - a)/(c+1-mu_1-b) are ratios of functions of a and of b. Layer 2 follows as above from m =
 /// logit/beta,
-///   Z = int dz N(z) N(h^2; ..) |delta|^-5 / [beta^2 A_12 (1 - A_12) A_21 (1 - A_21)].
+///   Z = int dz N(z) N(h^2; ..) |delta|^-5 / [sqrt(2) (c+1) beta^2 A_12 (1 - A_12) A_21 (1 - A_21)].
 /// Pinned by: SequencePosterior.*.
 TwoLayerMoments sequence_posterior(const Eigen::Vector2d& mu, const TwoLayerPrior& prior, double beta,
                                    double residual, const ZoomOptions& options = {});

@@ -330,7 +330,9 @@ WeightedPoints AdaptiveImportance::operator()(const ImportanceTarget& target) co
         result.log_integral = -std::numeric_limits<double>::infinity();
         return result;
     }
-    result.weights = (sample.log_weight.array() - largest).exp();
+    // Not exp alone, which need not be 0 for -1e300 in vectors.
+    result.weights =
+        (sample.log_weight.array() > nothing).select((sample.log_weight.array() - largest).exp(), 0.0);
     const double sum = result.weights.sum();
     result.weights /= sum;
     result.log_integral = largest + std::log(sum / static_cast<double>(points_.cols()));

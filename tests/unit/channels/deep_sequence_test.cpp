@@ -2,6 +2,8 @@
 #include "bayesaim/channels/deep_sequence.hpp"
 
 #include <cmath>
+#include <numbers>
+#include <tuple>
 
 #include <Eigen/Dense>
 #include <gtest/gtest.h>
@@ -198,7 +200,7 @@ TEST(ReadoutPosterior, OfTwoLayersIsTheQuadrature) {
                                        DeepSequenceOptions().quadrature));
                 if (quadrature.error > 1e-3) continue;
                 ++resolved;
-                const LayerMoments sampled = posterior(mu, centre, stage.variance);
+                const LayerMoments sampled = posterior(s.outputs.row(i).transpose(), centre, stage.variance);
                 const double deviation = std::sqrt(quadrature.covariance.trace());
                 EXPECT_LT((sampled.mean - quadrature.mean).norm(), 4 * sampled.error * deviation)
                     << "c " << c << " error " << error << " sample " << i;
@@ -257,17 +259,50 @@ TEST(ReadoutPosterior, OfThreeLayersIsTheIntegralOverThePrior) {
             mean += weight * h;
         }
         mean /= total;
+        // N(h^3 | h^1, h^2) / |dY/dh^3|, |dY/dh^3| = sqrt(2) beta^2 prod(A) |det B|^5 / rows^4, rows = 4
+        const double log_z = std::log(total / points) + std::log(256 * precision(2, 2)) -
+                             std::log(2 * std::numbers::pi * std::numbers::sqrt2);
         const double effective = total * total / squares;
         if (effective < 200) continue;
         ++compared;
-        const LayerMoments found = ReadoutPosterior(layers, beta, c, 4096)({s.outputs(i, 1), s.outputs(i, 2)},
-                                                                           centre, stage.variance);
+        const LayerMoments found =
+            ReadoutPosterior(layers, beta, c, 4096)(s.outputs.row(i).transpose(), centre, stage.variance);
         EXPECT_LT((found.mean - mean).norm(),
                   4 * std::hypot(found.error, 1 / std::sqrt(effective)) * std::sqrt(found.covariance.trace()))
+            << "sample " << i;
+        EXPECT_NEAR(found.log_z, log_z, 4 * std::hypot(found.error, 1 / std::sqrt(effective)))
             << "sample " << i;
         EXPECT_LT(found.error, 0.1);
     }
     EXPECT_GE(compared, 4);
+}
+
+/// The reference is the density of its own points, N(z) / |dx/dz|: weights against anything else are wrong.
+TEST(ReadoutPosterior, ReferenceIsTheDensityOfItsPoints) {
+    for (const auto& [layers, c, negative] :
+         {std::tuple(2, 1.0, 0U), {3, 1.0, 0U}, {4, 2.5, 0U}, {3, 0.3, 1U}}) {
+        const Stage stage(layers, 0.4, 0.03);
+        Eigen::VectorXd omega(2 * layers);
+        RandomStream(3, Purpose::tokens, 0).fill_normal({omega.data(), static_cast<std::size_t>(2 * layers)});
+        const auto integrand = ReadoutPosterior(layers, 1.3, c, 64)
+                                   .integrand({0.3, 0.7, 0.6, 0.4}, omega, stage.variance, negative);
+        const int dim = integrand->dimension();
+        for (const std::uint64_t n : {1, 2, 3}) {
+            Eigen::VectorXd z(dim);
+            RandomStream(4, Purpose::tokens, n).fill_normal({z.data(), static_cast<std::size_t>(dim)});
+            Eigen::MatrixXd slope(dim, dim);
+            constexpr double step = 1e-5;
+            for (int i = 0; i < dim; ++i) {
+                const Eigen::VectorXd shift = step * Eigen::VectorXd::Unit(dim, i);
+                slope.col(i) = (integrand->draw_reference(z + shift) - integrand->draw_reference(z - shift)) /
+                               (2 * step);
+            }
+            const double expected = -0.5 * z.squaredNorm() - 0.5 * dim * std::log(2 * std::numbers::pi) -
+                                    std::log(std::abs(slope.determinant()));
+            EXPECT_NEAR(integrand->at(integrand->draw_reference(z)).reference, expected, 1e-5)
+                << layers << " layers, c " << c;
+        }
+    }
 }
 
 /// Rounded outputs, and outputs that no indices give, have finite moments.
@@ -275,10 +310,26 @@ TEST(ReadoutPosterior, StaysFiniteAtTheEndsOfWhatOutputsCanBe) {
     const Stage stage(3, 0.5, 0);
     for (const double first : {0.0, 1e-17, 2.0, 4.0}) {
         for (const double second : {0.0, 2.0, 4.0 - 1e-15}) {
-            const LayerMoments m =
-                ReadoutPosterior(3, 1, 1, 256)({first, second}, Eigen::VectorXd::Zero(6), stage.variance);
+            const LayerMoments m = ReadoutPosterior(3, 1, 1, 256)({4 - first, first, second, 4 - second},
+                                                                  Eigen::VectorXd::Zero(6), stage.variance);
             EXPECT_TRUE(m.mean.allFinite() && m.covariance.allFinite()) << first << " " << second;
             EXPECT_GE(m.effective_samples, 0.99);
+        }
+    }
+}
+
+/// Large beta saturates the attention: moments are finite, and errors say what was not resolved.
+TEST(DeepSequence, StaysFiniteWhereAttentionIsSaturated) {
+    for (const int layers : {2, 3}) {
+        for (const double beta : {8.0, 30.0, 100.0}) {
+            const DeepSequence channel({.layers = layers, .beta = beta, .points = 256});
+            const Stage stage(layers, 0.6, 0.01);
+            const Samples s = sample(channel, stage.overlap, stage.variance, 60, 9);
+            for (const LayerMoments& m : channel.posterior(s.outputs, s.omega, stage.variance)) {
+                ASSERT_TRUE(m.mean.allFinite() && m.covariance.allFinite()) << layers << " " << beta;
+                ASSERT_GT(m.error, 0);
+                ASSERT_GT(m.covariance.diagonal().minCoeff(), -1e-12);  // round-off of quadratures
+            }
         }
     }
 }
@@ -334,6 +385,8 @@ TEST(DeepSequence, GeneralizationErrorIsThatOfTheReadOut) {
 TEST(DeepSequence, RejectsWrongArguments) {
     test::expect_invalid([] { DeepSequence({.residual = -1}); }, "deep-seq2seq channel: residual");
     test::expect_invalid([] { DeepSequence({.beta = 0}); }, "deep-seq2seq channel: beta");
+    test::expect_invalid([] { DeepSequence({.beta = 1000}); }, "deep-seq2seq channel: beta");
+    test::expect_invalid([] { DeepSequence({.residual = 1e200}); }, "deep-seq2seq channel: residual");
     test::expect_invalid([] { DeepSequence({.layers = 1}); }, "deep-seq2seq channel: layers");
     test::expect_invalid([] { DeepSequence({.points = 0}); }, "points");
 }

@@ -91,6 +91,10 @@ TEST(AdaptiveImportance, ToleratesAFunctionThatVanishesAlmostEverywhere) {
     });
     const WeightedPoints sample = AdaptiveImportance(4, 4096)(target);
     EXPECT_GT(sample.effective, 300);
+    for (Eigen::Index n = 0; n < sample.points.cols(); ++n) {
+        if (sample.points.col(n).minCoeff() > 0) continue;
+        ASSERT_EQ(sample.weights[n], 0);
+    }
     EXPECT_NEAR(sample.log_integral, 2 * std::log(std::numbers::pi / 2), 5 / std::sqrt(sample.effective));
 }
 
