@@ -15,7 +15,7 @@ namespace {
 using channels::Channel;
 using linalg::Overlap;
 
-/// As `bayesaim theory --channel deep-softmax`; the points one after the other, threads inside them.
+/// As `bayesaim theory` with several layers; the points one after the other, threads inside them.
 py::dict curve(const Priors& priors, const Channel& channel, const Array& alpha, bool informed,
                bool generalization, const TheorySettings& settings, const py::object& progress) {
     const LawList laws = laws_of(priors, channel);

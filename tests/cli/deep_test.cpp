@@ -205,6 +205,20 @@ TEST_F(DeepFiles, ReadOutsOfSeq2seq) {
         << bad.err;
 }
 
+/// Read-outs of saturated attention, on which AMP is lost: accepted though they are row sums give or take
+/// round-off, and a status, not a complaint about numbers that nobody gave.
+TEST_F(DeepFiles, SaturatedReadOutsEndWithAStatus) {
+    ASSERT_EQ(
+        bayesaim("generate --channel deep-seq2seq --width 0.5 --residual 0.7 --beta 30 --dim 20 --alpha 1 "
+                 "--output " +
+                 data)
+            .exit_code,
+        0);
+    const auto fit = bayesaim("fit " + data + " --iterations 1 --format json --output " + estimate);
+    EXPECT_EQ(fit.exit_code, 2) << fit.err;
+    EXPECT_NE(fit.json()["points"][0]["status"], "converged");
+}
+
 TEST_F(DeepFiles, BadOnesGiveOneLineAndLeaveNoOutput) {
     const cli::Arrays good = {{"tokens", {{6, 2, 4}, std::vector<double>(48, 0.5)}},
                               {"log_outputs", {{6, 2, 2}, std::vector<double>(24, std::log(0.5))}}};

@@ -60,7 +60,7 @@ std::vector<LayerMoments> DeepSequence::posterior(const ConstRowsRef& outputs, c
             sequence_posterior({y[1], y[2]}, prior, options_.beta, options_.residual, options_.quadrature));
         if (!(moments.error <= unresolved)) {
             const LayerMoments sampled = sampled_posterior_(y, centre, variance);
-            if (sampled.error < moments.error) moments = sampled;
+            if (!(moments.error <= sampled.error)) moments = sampled;
         }
         result.push_back(std::move(moments));
     }

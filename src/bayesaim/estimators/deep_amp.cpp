@@ -174,7 +174,8 @@ DeepAmpResult run_deep_amp(const data::Dataset& data, denoisers::Laws priors,
         const Overlap inverse = denoisers::with_eigenvalues_above(response, least_response).inverse();
         Overlap noise = inverse * power * inverse.transpose();
         noise = (0.5 * (noise + noise.transpose())).eval();
-        if (!positive_definite(noise)) return finish(Termination::diverged);
+        constexpr double hopeless = 1e20;  // scores of posteriors that were not resolved
+        if (!positive_definite(noise) || noise.trace() > hopeless) return finish(Termination::diverged);
 
         const std::vector<Matrix> pulled = pull_back(*data.tokens, g, pairs, pool);
         std::vector<Matrix> noisy = estimates;

@@ -341,8 +341,8 @@ TEST(ReadoutPosterior, RejectsWrongArguments) {
     const ReadoutPosterior posterior(3, 1, 1, 64);
     const Stage three(3, 0.5, 0), two(2, 0.5, 0);
     const Eigen::VectorXd omega = Eigen::VectorXd::Zero(6);
-    test::expect_invalid([&] { posterior({1, 1}, omega.head(4), three.variance); }, "coordinates of omega");
-    test::expect_invalid([&] { posterior({1, 1}, omega, two.variance); }, "layers of the variance");
+    test::expect_invalid([&] { posterior({1, 1, 1, 1}, omega.head(4), three.variance); }, "coordinates of omega");
+    test::expect_invalid([&] { posterior({1, 1, 1, 1}, omega, two.variance); }, "layers of the variance");
 }
 
 /// The read-out tells more of the first layer than the attention of the second does. Both fix K - 1
