@@ -4,7 +4,7 @@
 
 #include "bayesaim/channels/layered_channel.hpp"
 #include "bayesaim/channels/softmax.hpp"
-#include "bayesaim/channels/zoomed_rule.hpp"
+#include "bayesaim/channels/posteriors/zoomed_rule.hpp"
 
 namespace bayesaim::channels {
 
@@ -18,7 +18,7 @@ struct DeepAttentionOptions {
 };
 
 /// The attention of the last of L layers, y = softmax_beta(H_L), H_L = B^{L-1} h^L (B^{L-1})' (see
-/// deep_attention_map.hpp). Outputs are log y.
+/// posteriors/layer_mixing.hpp). Outputs are log y.
 ///
 /// y fixes H_L up to a constant, hence the last layer up to a constant once the others are known; what
 /// remains is an integral over the others, attention_posterior or LayerPosterior. One layer is Softmax.

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "bayesaim/channels/two_layer_posterior.hpp"
+#include "bayesaim/channels/posteriors/two_layer_posterior.hpp"
 #include "bayesaim/core/checks.hpp"
 
 namespace bayesaim::channels {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include "bayesaim/channels/layered_channel.hpp"
-#include "bayesaim/channels/readout_posterior.hpp"
-#include "bayesaim/channels/zoomed_rule.hpp"
+#include "bayesaim/channels/posteriors/readout_posterior.hpp"
+#include "bayesaim/channels/posteriors/zoomed_rule.hpp"
 
 namespace bayesaim::channels {
 

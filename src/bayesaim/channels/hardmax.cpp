@@ -9,9 +9,9 @@
 #include <numeric>
 #include <tuple>
 
-#include "bayesaim/channels/hardmax_pair.hpp"
-#include "bayesaim/channels/output_disagreement.hpp"
-#include "bayesaim/channels/winning_probability.hpp"
+#include "bayesaim/channels/hardmax/pair.hpp"
+#include "bayesaim/channels/expectations/output_disagreement.hpp"
+#include "bayesaim/channels/expectations/winning_probability.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/numerics/gaussian.hpp"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "bayesaim/channels/channel.hpp"
-#include "bayesaim/channels/hardmax_recursion.hpp"
+#include "bayesaim/channels/hardmax/recursion.hpp"
 #include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 namespace bayesaim::channels {

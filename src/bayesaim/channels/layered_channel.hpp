@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "bayesaim/channels/channel.hpp"
-#include "bayesaim/channels/layer_posterior.hpp"
+#include "bayesaim/channels/posteriors/layer_posterior.hpp"
 
 namespace bayesaim::channels {
 
 /// What channels of several softmax layers have in common. Only the K - 1 directions E of htilde count in
-/// each layer (see deep_attention_map.hpp); everything follows from the posterior of E htilde:
+/// each layer (see posteriors/layer_mixing.hpp); everything follows from the posterior of E htilde:
 ///   g^l = E' [V^-1 (<E htilde> - E omega)]_l,  sum over pairs of -dg/domega = (K-1) V^-1 - V^-1 <Cov> V^-1.
 /// State evolution takes F from the second form: its samples scatter 2 to 10 times less than those of g g'.
 class LayeredChannel : public Channel {

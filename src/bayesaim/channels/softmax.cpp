@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "bayesaim/channels/output_disagreement.hpp"
-#include "bayesaim/channels/winning_probability.hpp"
+#include "bayesaim/channels/expectations/output_disagreement.hpp"
+#include "bayesaim/channels/expectations/winning_probability.hpp"
 #include "bayesaim/core/checks.hpp"
 
 namespace bayesaim::channels {

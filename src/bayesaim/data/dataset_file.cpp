@@ -4,7 +4,6 @@
 #include <cmath>
 #include <new>
 
-#include <Eigen/Eigenvalues>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -77,7 +76,7 @@ linalg::Overlap read_error(const Hdf5Reader& reader, Eigen::Index layers) {
                       to_string(array.shape));
     linalg::Overlap error(layers, layers);
     read_all(array, error.data());
-    const double lowest = Eigen::SelfAdjointEigenSolver<linalg::Overlap>(error).eigenvalues()[0];
+    const double lowest = linalg::smallest_eigenvalue(error);
     if (!error.isApprox(error.transpose(), 1e-6) || lowest < 0)
         throw_invalid(array.title, "symmetric with no negative eigenvalue", lowest);
     return error;

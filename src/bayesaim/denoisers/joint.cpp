@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <Eigen/Dense>
-
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/random.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
@@ -20,7 +18,7 @@ void check_covariance(const char* name, const Overlap& covariance, std::size_t l
     check_between("layers", static_cast<double>(layers), 1, linalg::max_layers);
     check_size(name, covariance.rows(), static_cast<long long>(layers));
     check_size(name, covariance.cols(), static_cast<long long>(layers));
-    if (!covariance.allFinite() || Eigen::LLT<Overlap>(covariance).info() != Eigen::Success) {
+    if (!linalg::positive_definite(covariance)) {
         throw_invalid(name, "positive definite", covariance.diagonal().minCoeff());
     }
 }
@@ -56,7 +54,7 @@ Features features(Laws laws, std::span<const Matrix> noisy, const Overlap& noise
                   const DenoiseOptions& options) {
     const std::size_t layers = laws.size();
     const auto at = [](std::size_t i) { return static_cast<Eigen::Index>(i); };
-    const Overlap precision = noise.inverse();
+    const Overlap precision = linalg::inverse(noise);
     Features result;
     std::vector<double> error;
     for (std::size_t l = 0; l < layers; ++l) {
@@ -156,7 +154,7 @@ Overlap cavity_covariance(Laws laws, const Overlap& precision) {
         Eigen::VectorXd coupling(layers - 1);
         for (Eigen::Index i = 0; i < layers - 1; ++i) coupling[i] = precision(k, i + (i >= k));
         const Eigen::VectorXd response =
-            layers == 1 ? coupling : Eigen::VectorXd(without(gaussian, k).ldlt().solve(coupling));
+            layers == 1 ? coupling : linalg::solve(without(gaussian, k), coupling);
         const double own = spectral::mmse(*laws[static_cast<std::size_t>(k)],
                                           1 / (precision(k, k) - coupling.dot(response)));
         covariance(k, k) = own;
@@ -168,18 +166,11 @@ Overlap cavity_covariance(Laws laws, const Overlap& precision) {
 double cavity_error(Laws laws, const Overlap& precision) {
     check_covariance("qhat", precision, laws.size());
     if (laws.size() == 1) return 0;
-    const Overlap noise = precision.inverse();
+    const Overlap noise = linalg::inverse(precision);
     const double rough = 0.3 * std::pow(largest_correlation(noise), 4);
     if (rough < 1e-3) return rough;
     const double cavity = cavity_covariance(laws, precision).trace();
     return std::min(rough, std::abs(polynomial_estimator(laws, noise, 4).error().trace() / cavity - 1));
-}
-
-Overlap with_eigenvalues_above(const Overlap& symmetric, double bound) {
-    const Eigen::SelfAdjointEigenSolver<Overlap> solver(symmetric);
-    if (solver.eigenvalues()[0] >= bound) return symmetric;
-    return solver.eigenvectors() * solver.eigenvalues().cwiseMax(bound).asDiagonal() *
-           solver.eigenvectors().transpose();
 }
 
 JointlyDenoised denoise_jointly(Laws laws, std::span<const Matrix> noisy, const Overlap& noise_covariance,
@@ -211,7 +202,7 @@ JointlyDenoised denoise_jointly(Laws laws, std::span<const Matrix> noisy, const 
     }
     JointlyDenoised result;
     result.estimates = features(laws, noisy, noise_covariance, pool, each).innovation;
-    result.posterior_covariance = cavity_covariance(laws, noise_covariance.inverse());
+    result.posterior_covariance = cavity_covariance(laws, linalg::inverse(noise_covariance));
     return result;
 }
 

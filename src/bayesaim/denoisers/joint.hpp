@@ -25,10 +25,6 @@ Overlap cavity_covariance(Laws laws, const Overlap& precision);
 /// optimum, so where they are closer to it, as with much noise, their distance is taken.
 double cavity_error(Laws laws, const Overlap& precision);
 
-/// The symmetric matrix with eigenvalues below the bound raised to it: a precision that was sampled, and that
-/// may be anything where there is next to no information.
-Overlap with_eigenvalues_above(const Overlap& symmetric, double bound);
-
 enum class JointMethod {
     /// A_k = R_k + sum_j (qhat_kj/qhat_kk) (R_j - f_j(R_j)), f_j the denoiser of layer j alone at noise
     /// Delta_jj; Shat_k = f_k(A_k) at noise 1/qhat_kk + sum_j (qhat_kj/qhat_kk)^2 mmse_j(Delta_jj). Equal to

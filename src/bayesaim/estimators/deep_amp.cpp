@@ -171,7 +171,7 @@ DeepAmpResult run_deep_amp(const data::Dataset& data, denoisers::Laws priors,
         // Nothing left to explain: the estimates reproduce the outputs exactly.
         if (power.trace() * prior_error < 1e-20) return finish(Termination::exact_recovery);
         // Of a layer that is hardly seen the mean slope of so many samples may have any sign.
-        const Overlap inverse = denoisers::with_eigenvalues_above(response, least_response).inverse();
+        const Overlap inverse = linalg::with_eigenvalues_above(response, least_response).inverse();
         Overlap noise = inverse * power * inverse.transpose();
         noise = (0.5 * (noise + noise.transpose())).eval();
         constexpr double hopeless = 1e20;  // scores of posteriors that were not resolved

@@ -41,7 +41,7 @@ Iterate iterate(Laws laws, const channels::Channel& channel, double alpha, const
     const Overlap sampled = 4 * alpha * power.value;
     const double least =
         std::max(1e-6 / prior_error(laws).diagonal().maxCoeff(), 1e-10 * std::abs(sampled.trace()));
-    const Overlap conjugate = denoisers::with_eigenvalues_above(sampled, least);
+    const Overlap conjugate = linalg::with_eigenvalues_above(sampled, least);
     return {denoisers::cavity_covariance(laws, conjugate), conjugate, power.relative_error, power.roughness};
 }
 

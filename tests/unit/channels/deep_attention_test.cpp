@@ -31,7 +31,7 @@ Samples sample(const DeepAttention& channel, const Overlap& overlap_q, const Ove
     Samples result{Rows(count, layers * pairs), Rows(count, layers * pairs),
                    Rows(count, channel.tokens() * channel.tokens())};
     const Overlap spread = 2 * overlap_q;
-    const Eigen::SelfAdjointEigenSolver<Overlap> solver(spread);
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver{Eigen::MatrixXd(spread)};
     const Overlap known = solver.eigenvectors() * solver.eigenvalues().cwiseMax(0).cwiseSqrt().asDiagonal();
     const Overlap rest = Eigen::LLT<Overlap>(variance).matrixL();
     Eigen::MatrixXd z(pairs, 2 * layers);

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bayesaim/channels/deep_attention.hpp"
-#include "bayesaim/channels/two_layer_posterior.hpp"
+#include "bayesaim/channels/posteriors/two_layer_posterior.hpp"
 #include "bayesaim/core/random.hpp"
 
 #include "support/expect_invalid.hpp"

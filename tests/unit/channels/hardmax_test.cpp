@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "bayesaim/channels/hardmax_pair.hpp"
-#include "bayesaim/channels/hardmax_recursion.hpp"
+#include "bayesaim/channels/hardmax/pair.hpp"
+#include "bayesaim/channels/hardmax/recursion.hpp"
 
 namespace bayesaim::channels {
 namespace {

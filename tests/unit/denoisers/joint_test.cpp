@@ -70,8 +70,8 @@ TEST(CavityCovariance, KnowsItsError) {
 }
 
 TEST(WithEigenvaluesAbove, RaisesThoseBelow) {
-    EXPECT_EQ(with_eigenvalues_above(overlap(2, 1, 2), 0.5), overlap(2, 1, 2));
-    EXPECT_LT((with_eigenvalues_above(overlap(2, 3, 2), 1) - overlap(3, 2, 3)).norm(), 1e-14);  // 5 and -1
+    EXPECT_EQ(linalg::with_eigenvalues_above(overlap(2, 1, 2), 0.5), overlap(2, 1, 2));
+    EXPECT_LT((linalg::with_eigenvalues_above(overlap(2, 3, 2), 1) - overlap(3, 2, 3)).norm(), 1e-14);  // 5 and -1
 }
 
 /// Close to the best polynomial where the coupling is weak: the polynomial of degree 8 is an upper bound of

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include "program/commands.hpp"
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/data/deep_attention.hpp"
+#include "bayesaim/estimators/prediction.hpp"
+#include "program/options.hpp"
+
+namespace bayesaim::program {
+namespace {
+
+struct Arguments {
+    OutputArguments output;
+    std::string estimate_file, token_file;
+    int threads = 0;
+};
+
+/// The channel that the estimate was made with, for samples of T tokens.
+std::unique_ptr<channels::Channel> channel_of(const data::Estimate& estimate, const std::string& file,
+                                              Eigen::Index tokens) {
+    if (!data::text_attribute(estimate.attributes, "channel"))
+        throw_invalid(fmt::format("'{}': attribute channel", file), "in the file", "none");
+    ChannelArguments arguments;
+    arguments.complete_from(estimate.attributes);
+    arguments.options.tokens = static_cast<int>(tokens);
+    auto channel = arguments.make(ChannelArguments::Layers::any);
+    if (estimate.weights.size() != static_cast<std::size_t>(channel->layers()))
+        throw_invalid(fmt::format("'{}': dataset /weights", file),
+                      fmt::format("of {} layers, as its channel", channel->layers()),
+                      static_cast<double>(estimate.weights.size()));
+    return channel;
+}
+
+int run(const Arguments& arguments) {
+    const data::Estimate estimate = data::read_estimate(arguments.estimate_file);
+    const data::DatasetHeader header = data::read_dataset_header(arguments.token_file);
+    const Eigen::Index dim = estimate.weights[0].rows();
+    if (header.dim != dim) {
+        throw_invalid(fmt::format("'{}': dimension of the tokens", arguments.token_file),
+                      fmt::format("{}, as in '{}'", dim, arguments.estimate_file),
+                      static_cast<double>(header.dim));
+    }
+    check_output_file(arguments.output.output, {arguments.estimate_file, arguments.token_file});
+    const auto channel = channel_of(estimate, arguments.estimate_file, header.tokens);
+    const data::DatasetContents contents =
+        data::read_dataset(arguments.token_file, *channel, data::Outputs::optional);
+    ThreadPool pool(static_cast<std::size_t>(arguments.threads));
+    const auto prediction =
+        estimators::predict(*contents.data.tokens, estimate.weights, estimate.error, *channel, pool);
+
+    Report report{"predict"};
+    describe(*channel, report.configuration);
+    report.configuration["estimate"] = arguments.estimate_file;
+    report.configuration["file"] = arguments.token_file;
+    report.configuration["predicted_error"] = estimate.error.trace();
+    // For a posterior mean Tr(Shat_l Shat_k)/d is the overlap with the truth.
+    channels::GeneralizationError expected;
+    if (estimate.error.trace() > 0) {
+        const std::vector<linalg::Matrix> nothing(estimate.weights.size(), linalg::Matrix::Zero(dim, dim));
+        expected = channel->generalization(
+            {data::estimation_errors(estimate.weights, nothing), estimate.error}, {.pool = &pool});
+    }
+    // Outputs of the file have their noise, which no prediction can know.
+    const double noise = data::number_attribute(estimate.attributes, "label_noise").value_or(0) *
+                         static_cast<double>(header.tokens * header.tokens);
+    const bool labelled = contents.data.outputs.size() > 0;
+    const channels::Rows targets = channels::output_values(*channel, contents.data.outputs);
+    const auto measured = [&](const channels::Rows& predicted) {
+        return labelled ? Json(estimators::mean_squared_distance(predicted, targets)) : Json(nullptr);
+    };
+    report.points.push_back({{"samples", header.samples},
+                             {"dim", header.dim},
+                             {"generalization_error", measured(prediction.bayes_optimal)},
+                             {"expected_generalization_error", expected.bayes_optimal + noise},
+                             {"plugin_generalization_error", measured(prediction.plug_in)},
+                             {"expected_plugin_generalization_error", expected.plug_in + noise}});
+
+    data::Attributes attributes;
+    for (const char* name : {"prior", "channel", "width", "heads", "layers", "beta", "residual",
+                             "label_noise", "predicted_error", "status"}) {
+        if (const auto found = estimate.attributes.find(name); found != estimate.attributes.end())
+            attributes.insert(*found);
+    }
+    data::write_predictions(arguments.output.output, prediction.bayes_optimal, prediction.plug_in,
+                            header.tokens, attributes);
+    publish(report, arguments.output.format, "");
+    return 0;
+}
+
+}  // namespace
+
+Action add_predict(CLI::App& app) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command =
+        app.add_subcommand("predict", "Predict the outputs of new samples from an estimate that `fit` wrote");
+    command->add_option("estimate", arguments->estimate_file, "HDF5 file that `fit` wrote")
+        ->required()
+        ->type_name("ESTIMATE.h5");
+    command
+        ->add_option("file", arguments->token_file,
+                     "HDF5 file of new samples: /tokens; with outputs, the predictions are compared")
+        ->required()
+        ->type_name("FILE.h5");
+    add_threads(*command, arguments->threads);
+    arguments->output.add_to(*command);
+    command->get_option("--output")
+        ->required()
+        ->type_name("PREDICTIONS.h5")
+        ->description(
+            "HDF5 file to write: /predictions (Bayes-optimal: the mean output) and /plugin_predictions");
+    command->footer("Example:\n  bayesaim predict estimate.h5 new.h5 --output predictions.h5");
+    return [arguments] { return run(*arguments); };
+}
+
+}  // namespace bayesaim::program

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+
+#include <Eigen/Core>
+
+#include "bayesaim/channels/posteriors/layer_mixing.hpp"
+#include "bayesaim/channels/posteriors/two_layer_posterior.hpp"
+#include "bayesaim/linalg/overlap.hpp"
+
+namespace bayesaim::channels {
+
+/// Posterior of the indices of L layers, in the K - 1 coordinates E htilde that count, layer by layer.
+struct LayerMoments {
+    Eigen::VectorXd mean;        ///< L (K-1)
+    linalg::Overlap covariance;  ///< L x L: sum over the K - 1 coordinates
+    double log_z = 0;
+    double error = 0;              ///< estimated, of the mean in posterior deviations
+    double effective_samples = 0;  ///< of importance sampling; 0 for a quadrature
+    bool adaptive = false;         ///< not a smooth function of omega and V: jumps by about the error
+};
+
+/// Two layers of two tokens, in the same form.
+LayerMoments layer_moments(const TwoLayerMoments& moments);
+
+/// The integral over layers 1 .. L-1, in (L-1)(K-1) dimensions, that is left when y = softmax_beta(H_L) is
+/// known. With B = B^{L-1} and H_0 = B^-1 M_0 B^-T, the last layer up to its constant,
+///   Z = int dh N(h; omega, V_<) N(E htilde(H_0); mu, V_L|<) |det B|^-(T+1),
+///   mu = omega^L + k' (h - omega),  k = V_<^-1 V_<L,  V_L|< = V_LL - V_L< k.
+///
+/// Self-normalised importance sampling at Sobol points: four in five from a Gaussian at the mode with the
+/// Gauss-Newton covariance of the residuals, widened by 1.3, the others from the prior; weights against the
+/// mixture of both. The effective number of samples (sum w)^2 / sum w^2 is part of the result.
+/// Pinned by: LayerPosterior.*.
+class LayerPosterior {
+  public:
+    LayerPosterior(int layers, int tokens, double beta, double residual, int points, std::uint64_t seed = 0);
+
+    /// logits = M_0; omega has L (K-1) coordinates.
+    LayerMoments operator()(const TokenMatrix& logits, const Eigen::VectorXd& omega,
+                            const linalg::Overlap& variance) const;
+
+    int dimension() const { return (layers_ - 1) * static_cast<int>(directions_.rows()); }
+
+  private:
+    struct Problem;
+    struct Residual;
+    Residual residual(const Problem& problem, const Eigen::VectorXd& z) const;
+
+    int layers_, tokens_;
+    double beta_, residual_;
+    Eigen::MatrixXd directions_;  // E
+    Eigen::ArrayXXd points_;      // standard normal, one per row
+};
+
+}  // namespace bayesaim::channels

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <Eigen/Core>
+
+#include "bayesaim/channels/posteriors/zoomed_rule.hpp"
+#include "bayesaim/linalg/overlap.hpp"
+
+/// Posteriors of the indices of two layers of two tokens, in the coordinates that count,
+///   p = (h11 - h22)/sqrt(2),   r = (h11 - 2 h12 + h22)/2        (the two rows of informed_directions(2)).
+/// In layer 1, with u_1 = h12 - h11 = -p/sqrt(2) - r, u_2 = h12 - h22 = p/sqrt(2) - r and s the logistic
+/// function, a = s(beta u_1) and b = s(beta u_2) are what each token gives to the other; det B = (c+1) delta,
+/// delta = c + 1 - a - b.
+namespace bayesaim::channels {
+
+struct TwoLayerMoments {
+    Eigen::Vector2d mean[2];  ///< of (p, r), first and second layer
+    double covariance[3];     ///< sum over p and r of Cov(1, 1), Cov(1, 2), Cov(2, 2)
+    double log_z = 0;
+    double error = 0;  ///< estimated, of the mean in posterior deviations
+};
+
+/// Before y: h^l ~ N(omega[l], V), omega[l] = (p, r) of layer l.
+struct TwoLayerPrior {
+    Eigen::Vector2d omega[2];
+    linalg::Overlap variance;
+};
+
+/// Given y = softmax_beta(H_2), m_a = log(y_ab/y_aa)/beta. Layer 2 follows from layer 1,
+///   u_1 = [m_1 (c+1-b) + m_2 a]/((c+1) delta^2),   u_2 = [m_1 b + m_2 (c+1-a)]/((c+1) delta^2),
+/// and with z = (h^1 - omega^1)/sqrt(V_11), k = V_12/V_11
+///   Z = int dz N(z) N(h^2; omega^2 + k (h^1 - omega^1), V_22 - k V_12) |delta|^-3,
+/// by ZoomedRule over |z| <= 7.5. Both logistic functions are products of functions of p and of r: no
+/// exponential per node. For c < 1 the curve delta = 0, r = r0(p), cuts the plane; next to it the integrand
+/// falls like exp(-const/delta^4). Each side is integrated on its own with r = r0(p) +- sqrt(V_11)
+/// log(1+e^t). Pinned by: TwoLayerPosterior.*.
+TwoLayerMoments attention_posterior(const Eigen::Vector2d& m, const TwoLayerPrior& prior, double beta,
+                                    double residual, const ZoomOptions& options = {});
+
+/// Given the read-out of seq2seq, Y = softmax_beta(H_2) B, mu = (Y_12, Y_21). What layer 2 gives from token
+/// to token is A_12 = (mu_1 - a)/delta, A_21 = (mu_2 - b)/delta. Both lie between 0 and 1 if a and b are on
+/// the same side of min(mu_1, c+1-mu_2) and min(mu_2, c+1-mu_1) (below where delta > 0; above their maxima
+/// where delta < 0): a rectangle, mapped to the plane by u = end -+ log(1 + e^t). The logits A_12/(1 - A_12)
+/// = (mu_1 - a)/(c+1-mu_1-b) are ratios of functions of a and of b. Layer 2 follows as above from m =
+/// logit/beta,
+///   Z = int dz N(z) N(h^2; ..) |delta|^-5 / [sqrt(2) (c+1) beta^2 A_12 (1 - A_12) A_21 (1 - A_21)].
+/// Pinned by: SequencePosterior.*.
+TwoLayerMoments sequence_posterior(const Eigen::Vector2d& mu, const TwoLayerPrior& prior, double beta,
+                                   double residual, const ZoomOptions& options = {});
+
+}  // namespace bayesaim::channels
