@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One AMP iteration (softmax, T = 2, width 0.5, alpha 0.12) beside the bare operations of the same shapes,
-// one thread.
+// One AMP iteration (softmax, T = 2, width 0.5, alpha 0.12), and for comparison the bare operations of the
+// same shapes, on one thread.
 #include "bayesaim/estimators/amp.hpp"
 
 #include <benchmark/benchmark.h>

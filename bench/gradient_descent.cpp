@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One step of full-batch Adam (softmax, T = 2, width 0.5, alpha 0.12) beside its two bare products, one
-// thread.
+// One step of full-batch Adam (softmax, T = 2, width 0.5, alpha 0.12), and for comparison its two bare
+// products, on one thread.
 #include "bayesaim/estimators/gradient_descent.hpp"
 
 #include <benchmark/benchmark.h>

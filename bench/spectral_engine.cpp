@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Spectral engine: one mmse(D) on one core, and a denoise beside the eigendecomposition and product it is
-// made of.
+// Spectral engine on one core: one mmse(D), one denoise, and for comparison the eigendecomposition and the
+// product in a denoise.
 #include <benchmark/benchmark.h>
 
 #include "bayesaim/denoisers/rotation_invariant.hpp"

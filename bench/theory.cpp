@@ -4,7 +4,7 @@
 
 #include "bayesaim/channels/table.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
-#include "bayesaim/theory/free_entropy.hpp"
+#include "bayesaim/theory/bayes_optimal.hpp"
 
 namespace {
 

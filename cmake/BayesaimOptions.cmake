@@ -4,9 +4,10 @@ function(bayesaim_compile_options target)
     set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
     # Before version 13, GCC sees uninitialized values and bounds crossed in its own AVX-512 intrinsics, wherever Eigen
-    # uses them, and overlapping copies in std::string's operator+. The sanitizers of the debug preset look for real ones.
+    # uses them, and overlaps and overflows in moves of std::string. The sanitizers of the debug preset look for real ones.
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-        target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-uninitialized -Wno-array-bounds -Wno-restrict)
+        target_compile_options(${target} PRIVATE
+            -Wno-maybe-uninitialized -Wno-uninitialized -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
     endif()
     if(BAYESAIM_WARNINGS_AS_ERRORS)
         target_compile_options(${target} PRIVATE -Werror)
@@ -24,4 +25,11 @@ function(bayesaim_compile_options target)
     if(BAYESAIM_NATIVE)
         target_compile_options(${target} PRIVATE -march=native)
     endif()
+endfunction()
+
+# bayesaim_reuse_precompiled_headers(target): those of the library. They fit only what is compiled with the same options.
+function(bayesaim_reuse_precompiled_headers target)
+    target_compile_options(${target} PRIVATE -fPIC)
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:Boost::headers,INTERFACE_COMPILE_DEFINITIONS>)
+    target_precompile_headers(${target} REUSE_FROM bayesaim)
 endfunction()

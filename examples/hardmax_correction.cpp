@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The published hardmax curve, the correct one, and AMP. Prints the three errors at alpha = 1; given a file
-// name (png, svg or pdf) it also draws them over a range of alpha, with four AMP runs a point (a minute).
+// The published hardmax curve, the correct one, and AMP. Given a file name (png, svg or pdf) it draws them over a
+// range of alpha, with four AMP runs a point (a minute). Prints:
+//   alpha = 1: printed 0.3156, correct 0.0789, AMP at d = 100 0.0872
 #include <cmath>
 #include <cstdio>
 
@@ -15,9 +16,7 @@ namespace {
 using namespace bayesaim;
 
 double theory_error(const priors::Prior& prior, const channels::Channel& channel, double alpha) {
-    return solve_state_evolution(theory::SpectralCurve(prior.law()), channel, alpha,
-                                 theory::Start::uninformed)
-        .error();
+    return theory::solve_state_evolution(theory::SpectralCurve(prior.law()), channel, alpha).error();
 }
 
 double amp_error(const priors::Prior& prior, const channels::Channel& channel, double alpha,
@@ -28,7 +27,7 @@ double amp_error(const priors::Prior& prior, const channels::Channel& channel, d
     options.damping = 0;
     options.max_iterations = 40;
     const auto result = run_amp(problem.data, prior.law(), channel, options, pool);
-    return data::estimation_error(result.estimate, problem.weights);
+    return data::estimation_error(result.estimates[0], problem.weights[0]);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
-#include "program/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/figures/paper_figure.hpp"
+
+#include "program/commands.hpp"
 #include "program/interrupt.hpp"
 #include "program/study.hpp"
 
@@ -25,18 +26,18 @@ int list_figures(const Arguments& arguments) {
     return 0;
 }
 
-Json describe(const std::string& figure, const figures::Headline& headline) {
+Record describe(const std::string& figure, const figures::Headline& headline) {
     return {{"figure", figure},
             {"quantity", headline.what},
             {"measured", headline.measured.value},
-            {"standard_error", or_null(headline.measured.standard_error)},
+            {"standard_error", headline.measured.standard_error},
             {"theory", headline.theory},
-            {"z_score", or_null(headline.measured.z_score(headline.theory))}};
+            {"z_score", headline.measured.z_score(headline.theory)}};
 }
 
 int run(const Arguments& arguments) {
     if (arguments.name == "list") return list_figures(arguments);
-    if (arguments.quick && arguments.full) throw_invalid("--quick", "without --full", "both");
+    if (arguments.quick && arguments.full) throw_conflict("--quick", "--full");
     const auto size = arguments.full ? figures::Size::full : figures::Size::quick;
     std::vector<figures::PaperFigure> wanted;
     if (arguments.name == "all") {
@@ -47,7 +48,7 @@ int run(const Arguments& arguments) {
 
     Report report{"figure"};
     report.configuration = {{"size", arguments.full ? "full" : "quick"}, {"directory", arguments.directory}};
-    Json pictures = Json::array();
+    Value::List pictures;
     StudyCounts counts;
     bool stopped = false;
     Progress progress(arguments.study.quiet, wanted.size());
@@ -59,7 +60,7 @@ int run(const Arguments& arguments) {
         stopped = drawn.sweep.stopped;
         if (stopped) break;
         counts += count_points(drawn.sweep.points);
-        pictures.push_back(drawn.files.front().parent_path() / (figure.name + ".png"));
+        pictures.push_back((drawn.files.front().parent_path() / (figure.name + ".png")).string());
         for (const figures::Headline& headline : drawn.composition.headlines)
             report.points.push_back(describe(figure.name, headline));
     }
@@ -74,21 +75,20 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Action add_figure(CLI::App& app) {
+Action add_figure(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand("figure", "Draw a figure of the paper, with the runs behind it");
-    command->add_option("name", arguments->name, "a name from `bayesaim figure list`, or all")
-        ->required()
-        ->type_name("NAME|all|list");
-    command->add_flag("--quick", arguments->quick, "small dimension, few seeds: a minute at most (default)");
-    command->add_flag("--full", arguments->full, "the sizes of the paper: hours");
+    Command command = program.add_command("figure", "Draw a figure of the paper, with the runs behind it");
+    command.text("name", arguments->name, "a name from `bayesaim figure list`, or all")
+        .required()
+        .type_name("NAME|all|list");
+    command.flag("--quick", arguments->quick, "small dimension, few seeds: a minute at most (default)");
+    command.flag("--full", arguments->full, "the sizes of the paper: hours");
     command
-        ->add_option("--output", arguments->directory,
-                     "folder for NAME.pdf, .svg, .png, .csv, .json; runs in runs/")
-        ->capture_default_str();
-    arguments->study.add_to(*command);
-    command->footer(
-        "Killed or interrupted, the same command goes on where it was.\nExample:\n  bayesaim figure hardmax "
+        .text("--output", arguments->directory, "folder for NAME.pdf, .svg, .png, .csv, .json; runs in runs/")
+        .type_name("DIR");
+    arguments->study.add_to(command);
+    command.footer(
+        "After an interruption the same command continues.\nExample:\n  bayesaim figure hardmax "
         "--quick");
     return [arguments] { return run(*arguments); };
 }

@@ -1,97 +1,80 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
-#include "program/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/dataset_file.hpp"
-#include "bayesaim/data/deep_attention.hpp"
 #include "bayesaim/estimators/prediction.hpp"
+
+#include "program/commands.hpp"
 #include "program/interrupt.hpp"
-#include "program/model.hpp"
+#include "program/options.hpp"
 #include "program/progress.hpp"
 
 namespace bayesaim::program {
 namespace {
 
 struct Arguments {
-    PriorArguments prior;
-    ChannelArguments channel;
+    ModelArguments model;
     OutputArguments output;
     std::string file;
     int threads = 0;
     AmpArguments amp;
-    const CLI::App* command = nullptr;
-
-    bool given(const char* option) const { return command->count(option) > 0; }
+    Command command;
 };
 
-/// What the command line leaves open is as the file says; what neither says keeps its default.
+/// The command line overrides the attributes of the file, which override the defaults.
 void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
-    const data::Attributes& attributes = header.attributes;
-    arguments.channel.complete_from(attributes);
-    if (!arguments.given("--prior"))
-        arguments.prior.prior = data::text_attribute(attributes, "prior").value_or(arguments.prior.prior);
-    if (const auto width = attributes.find("width");
-        width != attributes.end() && !arguments.given("--width")) {
-        const bool several = arguments.channel.deep() && std::holds_alternative<std::string>(width->second);
-        arguments.prior.set_widths("attribute width",
-                                   several ? std::get<std::string>(width->second)
-                                           : fmt::format("{}", *data::number_attribute(attributes, "width")));
-    }
-    // As `generate` describes the mean of several heads.
-    if (arguments.prior.prior == "multi-head" && !arguments.given("--prior")) {
-        check_one_of("channel with prior multi-head", arguments.channel.channel, {"softmax", "multi-head"});
-        arguments.prior.prior = "wishart";
-        arguments.channel.channel = "multi-head";
-    }
-    if (arguments.given("--tokens") && arguments.channel.options.tokens != header.tokens) {
-        throw_invalid("--tokens", fmt::format("{}, as in '{}'", header.tokens, arguments.file),
-                      arguments.channel.options.tokens);
-    }
-    arguments.channel.options.tokens = static_cast<int>(header.tokens);
+    int& tokens = arguments.model.options.channel_options.tokens;
+    if (arguments.command.given("--tokens") && tokens != header.tokens)
+        throw_invalid("--tokens", fmt::format("{}, as in '{}'", header.tokens, arguments.file), tokens);
+    arguments.model.complete_from(data::record_of(header.attributes));
+    tokens = static_cast<int>(header.tokens);
 }
 
 int run(Arguments arguments) {
     const data::DatasetHeader header = data::read_dataset_header(arguments.file);
     check_output_file(arguments.output.output, {arguments.file});
     complete_from(header, arguments);
-    const Model model(arguments.prior, arguments.channel);
-    const data::DatasetContents contents = data::read_dataset(arguments.file, *model.channel);
+    const model::Model model = arguments.model.make();
+    const data::DatasetContents contents = data::read_dataset(arguments.file, model.channel());
     ThreadPool pool(static_cast<std::size_t>(arguments.threads));
     Progress progress(arguments.output.quiet, 1);
     catch_interrupts();
-    const auto show = [&](int iteration, int most, double error) {
-        progress.update(static_cast<double>(iteration) / most,
-                        fmt::format("iteration {}, predicted error {:.6f}", iteration, error));
+    estimators::AmpOptions options = arguments.amp.options;
+    options.progress = [&](const estimators::AmpIteration& now) {
+        progress.update(
+            static_cast<double>(now.iteration) / options.max_iterations,
+            fmt::format("iteration {}, predicted error {:.6f}", now.iteration, now.predicted_error.trace()));
         return !interrupted();
     };
-    const Learned result = learn(contents.data, model, arguments.amp, {.progress = show}, pool);
+    const estimators::AmpResult result =
+        estimators::run_amp(contents.data, model.laws(), model.channel(), options, pool);
     progress.clear();
 
     const std::string status(to_string(result.status));
-    data::Estimate estimate{result.estimates, result.predicted_error,
-                            data::describe(model.priors, *model.channel)};
+    const Record description = model::describe(model);
+    data::Estimate estimate{result.estimates, result.predicted_error, data::attributes_of(description)};
     estimate.attributes["alpha"] = contents.data.alpha();
     estimate.attributes["iterations"] = static_cast<std::uint64_t>(result.record.size());
     estimate.attributes["status"] = status;
     data::write_estimate(arguments.output.output, estimate);
 
-    Report report{"fit", model.configuration};
+    Report report{"fit", description};
     report.configuration["file"] = arguments.file;
-    arguments.amp.describe(model.deep, report.configuration);
+    arguments.amp.describe(report.configuration);
     const auto fitted = estimators::predict(*contents.data.tokens, result.estimates,
-                                            0 * result.predicted_error, *model.channel, pool);
-    const channels::Rows outputs = channels::output_values(*model.channel, contents.data.outputs);
-    Json point = {{"alpha", contents.data.alpha()},
-                  {"dim", header.dim},
-                  {"samples", header.samples},
-                  {"predicted_error", result.predicted_error.trace()},
-                  {"measured_error", nullptr}};
-    if (model.deep) point["predicted_layer_errors"] = diagonal(result.predicted_error);
+                                            0 * result.predicted_error, model.channel(), pool);
+    const channels::Rows outputs = channels::output_values(model.channel(), contents.data.outputs);
+    Record point = {{"alpha", contents.data.alpha()},
+                    {"dim", header.dim},
+                    {"samples", header.samples},
+                    {"predicted_error", result.predicted_error.trace()},
+                    {"measured_error", nullptr}};
+    if (model.layers() > 1) point["predicted_layer_errors"] = linalg::diagonal_value(result.predicted_error);
     if (!contents.weights.empty()) {
         const linalg::Overlap error = data::estimation_errors(result.estimates, contents.weights);
         point["measured_error"] = error.trace();
-        if (model.deep) point["measured_layer_errors"] = diagonal(error);
+        if (model.layers() > 1) point["measured_layer_errors"] = linalg::diagonal_value(error);
     }
     point["training_fit"] = estimators::mean_squared_distance(fitted.plug_in, outputs);
     point["iterations"] = result.record.size();
@@ -107,26 +90,28 @@ int run(Arguments arguments) {
 
 }  // namespace
 
-Action add_fit(CLI::App& app) {
+Action add_fit(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand(
-        "fit", "Estimate the weight matrices behind a dataset file, by approximate message passing");
+    Command command = program.add_command(
+        "fit", "Estimate the weight matrices of a dataset file by approximate message passing");
     arguments->command = command;
-    command->add_option("file", arguments->file, "HDF5 file: /tokens, /outputs (softmax: /log_outputs)")
-        ->required()
-        ->type_name("FILE.h5");
-    arguments->channel.add_to(*command);
-    arguments->prior.add_to(*command);
-    command->get_option("--tokens")->default_str("as in FILE");
-    arguments->amp.add_to(*command);
-    add_threads(*command, arguments->threads);
-    arguments->output.add_to(*command);
-    command->get_option("--output")
-        ->required()
-        ->type_name("ESTIMATE.h5")
-        ->description("HDF5 file to write: the estimate as /weights, attributes predicted_error, status");
-    command->footer(
-        "Channel, prior and their parameters are as the file's attributes say, unless they are given here.\n"
+    command.text("file", arguments->file, "HDF5 file: /tokens, /outputs (softmax: /log_outputs)")
+        .required()
+        .type_name("FILE.h5");
+    arguments->model.add_channel_to(command);
+    arguments->model.add_prior_to(command);
+    for (const char* option : {"--channel", "--prior", "--width"})
+        command.option(option).default_text("as in FILE");
+    command.option("--tokens").default_text("as in FILE");
+    arguments->amp.add_to(command);
+    add_threads(command, arguments->threads);
+    arguments->output.add_to(command);
+    command.option("--output")
+        .required()
+        .type_name("ESTIMATE.h5")
+        .description("HDF5 file to write: the estimate as /weights, attributes predicted_error, status");
+    command.footer(
+        "Attributes of the file give channel, prior and their parameters; options override them.\n"
         "Example:\n  bayesaim fit data.h5 --output estimate.h5");
     return [arguments] { return run(*arguments); };
 }

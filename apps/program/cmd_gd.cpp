@@ -4,28 +4,29 @@
 
 #include <fmt/format.h>
 
-#include "program/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
 #include "bayesaim/experiments/grid.hpp"
+#include "bayesaim/numerics/statistics.hpp"
+#include "bayesaim/theory/thresholds.hpp"
+
+#include "program/commands.hpp"
 #include "program/gd_runs.hpp"
 #include "program/interrupt.hpp"
-#include "bayesaim/numerics/statistics.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
-#include "bayesaim/theory/thresholds.hpp"
 
 namespace bayesaim::program {
 namespace {
 
 struct Arguments {
-    PriorArguments prior;  // only its width: the student is W W', so is the teacher
-    ChannelArguments channel;
+    ModelArguments model;  // the prior is wishart: teacher and student are W W'
+    double width = 1;
     OutputArguments output;
     RunArguments run;
     std::string alpha, optimizer = "adam", precision = "float", record, starts_record, checkpoint;
-    double student_width = 0;
-    bool student_given = false;  // the teacher's unless given
+    double student_width = 0;  // default: the teacher's
+    Command command;
     int dim = 100, seeds = 1, starts = 1, batch_size = 0, checkpoint_every = 100;
     bool no_amp = false, resume = false;
     estimators::GradientDescentOptions descent;
@@ -35,12 +36,15 @@ struct Arguments {
 
 void check(const Arguments& arguments) {
     const auto& descent = arguments.descent;
-    const std::string& channel = arguments.channel.channel;
-    if (channel.starts_with("hardmax"))
-        throw_invalid("--channel", "softmax or linear (hardmax has no gradient)", channel);
-    check_one_of("--channel", channel, {"softmax", "linear"});
     check_one_of("--optimizer", arguments.optimizer, {"adam", "gd"});
-    check_positive("--width", arguments.prior.width);
+    for (const char* option : {"--beta1", "--beta2", "--epsilon"}) {
+        if (arguments.optimizer != "adam" && arguments.command.given(option))
+            throw_inapplicable(option, "--optimizer adam",
+                               fmt::format("optimizer is {}", arguments.optimizer));
+    }
+    check_positive("--width", arguments.width);
+    if (arguments.command.given("--student-width"))
+        check_positive("--student-width", arguments.student_width);
     check_positive("--learning-rate", descent.learning_rate);
     for (const auto& [name, value] : {std::pair{"--beta1", descent.beta1}, {"--beta2", descent.beta2}}) {
         check_non_negative(name, value);
@@ -49,27 +53,14 @@ void check(const Arguments& arguments) {
     check_positive("--epsilon", descent.epsilon);
     check_non_negative("--gradient-tolerance", descent.gradient_tolerance);
     check_non_negative("--loss-tolerance", descent.loss_tolerance);
-    if (arguments.resume && arguments.checkpoint.empty())
-        throw_invalid("--resume", "used with --checkpoint FILE", "no file");
+    if (arguments.resume && arguments.checkpoint.empty()) throw_missing("--resume", "--checkpoint FILE");
     if (!arguments.resume && !arguments.checkpoint.empty() && std::filesystem::exists(arguments.checkpoint))
         throw_invalid("--checkpoint", "a new file, or used with --resume", arguments.checkpoint);
 }
 
-/// Columns of the student.
-Eigen::Index student_columns(const Arguments& arguments) {
-    const bool given = arguments.student_given;
-    const double width = given ? arguments.student_width : arguments.prior.width;
-    const double columns = std::round(width * arguments.dim);
-    if (!(columns >= 1) || columns > 1e6) {
-        throw_invalid(given ? "--student-width" : "--width", "such that W has 1 to 1000000 columns", width);
-    }
-    return static_cast<Eigen::Index>(columns);
-}
-
-Json describe_run(const Arguments& arguments, const priors::Prior& prior, const channels::Channel& channel) {
+Record describe_run(const Arguments& arguments, const model::Model& model) {
     const auto& descent = arguments.descent;
-    Json settings = describe(arguments.prior, prior);
-    describe(channel, settings);
+    Record settings = model::describe(model);
     settings["student_width"] = static_cast<double>(descent.width) / arguments.dim;
     settings["alpha"] = arguments.alpha;
     settings["dim"] = arguments.dim;
@@ -95,16 +86,16 @@ Json describe_run(const Arguments& arguments, const priors::Prior& prior, const 
 
 // ---- one run ------------------------------------------------------------------------------------------
 
-/// Returns a run of status `stopped` when it was interrupted.
-GdRun run_once(const Arguments& arguments, const priors::Prior& prior, const channels::Channel& channel,
-               double alpha, std::uint64_t seed, GdRuns& store, Progress& progress, ThreadPool& pool) {
+/// Returns a run of status `stopped` if it was interrupted.
+GdRun run_once(const Arguments& arguments, const model::Model& model, double alpha, std::uint64_t seed,
+               GdRuns& store, Progress& progress, ThreadPool& pool) {
     data::SyntheticOptions synthetic;
     synthetic.dim = arguments.dim;
     synthetic.alpha = alpha;
     synthetic.seed = seed;
-    const data::Synthetic problem = data::make_synthetic(prior, channel, synthetic, pool);
+    const data::Synthetic problem = data::make_synthetic(model.priors(), model.channel(), synthetic, pool);
     const auto measure = [&](const linalg::Matrix& estimate) {
-        return data::estimation_error(estimate, problem.weights);
+        return data::estimation_error(estimate, problem.weights[0]);
     };
     estimators::AveragedGradientDescentOptions options;
     options.descent = arguments.descent;
@@ -127,7 +118,7 @@ GdRun run_once(const Arguments& arguments, const priors::Prior& prior, const cha
         }
         return !interrupted();
     };
-    const auto result = run_averaged_gradient_descent(problem.data, channel, options, pool);
+    const auto result = run_averaged_gradient_descent(problem.data, model.channel(), options, pool);
 
     GdRun run;
     run.status = result.status;
@@ -143,17 +134,17 @@ GdRun run_once(const Arguments& arguments, const priors::Prior& prior, const cha
         run.seconds_per_step += descent.seconds / (descent.step + 1) / arguments.starts;
     }
     if (!arguments.no_amp) {
-        const auto amp = estimators::run_amp(problem.data, prior.law(), channel, {}, pool);
-        if (amp.status != Termination::diverged) run.amp_error = measure(amp.estimate);
+        const auto amp = estimators::run_amp(problem.data, model.laws(), model.channel(), {}, pool);
+        if (amp.status != Termination::diverged) run.amp_error = measure(amp.estimates[0]);
     }
     return run;
 }
 
 // ---- what is printed ----------------------------------------------------------------------------------
 
-Json summarise(const Arguments& arguments, double alpha, std::span<const GdRun> runs, double theory_error) {
+Record summarise(const Arguments& arguments, double alpha, std::span<const GdRun> runs, double theory_error) {
     const numerics::Mean lost{std::nan("")};
-    std::vector<double> errors, averaged, amp;  // NaN where a run was lost
+    std::vector<double> errors, averaged, amp;  // NaN for diverged runs
     double steps = 0, seconds = 0;
     Termination status = runs.front().status;
     for (const GdRun& run : runs) {
@@ -171,13 +162,13 @@ Json summarise(const Arguments& arguments, double alpha, std::span<const GdRun> 
             {"dim", arguments.dim},
             {"seeds", runs.size()},
             {"starts", arguments.starts},
-            {"mean_error", finite_or_null(error.value)},
-            {"standard_error", or_null(error.standard_error)},
-            {"averaged_error", finite_or_null(average.value)},
-            {"averaged_standard_error", or_null(average.standard_error)},
+            {"mean_error", error.value},
+            {"standard_error", error.standard_error},
+            {"averaged_error", average.value},
+            {"averaged_standard_error", average.standard_error},
             {"theory_error", theory_error},
-            {"z_score", or_null(error.z_score(theory_error))},
-            {"amp_error", finite_or_null(numerics::mean_of(amp).value_or(lost).value)},
+            {"z_score", error.z_score(theory_error)},
+            {"amp_error", numerics::mean_of(amp).value_or(lost).value},
             {"iterations", steps / count},
             {"seconds_per_step", seconds / count},
             {"status", to_string(status)}};
@@ -192,19 +183,19 @@ void add_rows(double alpha, std::uint64_t seed, const GdRun& run, Report& histor
                                       {"step", row.step},
                                       {"loss", row.loss},
                                       {"gradient_norm", row.gradient_norm},
-                                      {"true_error", finite_or_null(*row.true_error)}});
+                                      {"true_error", *row.true_error}});
         }
         starts.points.push_back({{"alpha", alpha},
                                  {"seed", seed},
                                  {"start", m},
-                                 {"error", finite_or_null(run.errors[m])},
-                                 {"averaged_error", finite_or_null(run.averaged[m])},
+                                 {"error", run.errors[m]},
+                                 {"averaged_error", run.averaged[m]},
                                  {"steps", run.steps[m]},
                                  {"status", to_string(run.ends[m])}});
     }
 }
 
-/// All steps done is what was asked for, unless a tolerance was asked for.
+/// A run that took all its steps is a success, unless it has a tolerance.
 bool as_asked(const Arguments& arguments, Termination status) {
     const bool by_steps = arguments.descent.gradient_tolerance == 0 && arguments.descent.loss_tolerance == 0;
     return succeeded(status) || (by_steps && status == Termination::iteration_limit);
@@ -212,28 +203,30 @@ bool as_asked(const Arguments& arguments, Termination status) {
 
 int run(Arguments arguments) {
     check(arguments);
-    arguments.descent.width = student_columns(arguments);
+    arguments.model.options.widths = {arguments.width};
+    arguments.descent.width = estimators::student_columns(
+        arguments.command.given("--student-width") ? arguments.student_width : arguments.width,
+        arguments.dim);
     arguments.descent.optimizer =
         arguments.optimizer == "adam" ? estimators::Optimizer::adam : estimators::Optimizer::gradient_descent;
     arguments.descent.precision = data::parse_precision("--precision", arguments.precision);
     arguments.descent.batch_size = arguments.batch_size;
     const experiments::Grid grid("--alpha", arguments.alpha);
-    const auto prior = arguments.prior.make();
-    const auto channel = arguments.channel.make();
+    const model::Model model = arguments.model.make();
     Report report{"gd"}, history{"gd"}, starts{"gd"};
-    report.configuration = describe_run(arguments, *prior, *channel);
+    report.configuration = describe_run(arguments, model);
     GdRuns store(arguments.checkpoint, arguments.resume, report.configuration);
     arguments.output.check_writable();
     for (const std::string& file : {arguments.record, arguments.starts_record, arguments.checkpoint}) {
         if (!file.empty()) check_writable(file);
     }
-    const theory::SpectralCurve curve(prior->law());
+    const theory::SpectralCurve curve(model.laws());
     ThreadPool pool(arguments.run.thread_count());
     catch_interrupts();
 
     theory::StateEvolutionOptions theory_options;
     theory_options.integration.pool = &pool;
-    const std::vector<double> alphas = grid.values(strong_recovery(curve, *channel));
+    const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
     const auto seeds = static_cast<std::size_t>(arguments.seeds);
     Progress progress(arguments.output.quiet, alphas.size() * seeds);
     bool good = true;
@@ -242,8 +235,8 @@ int run(Arguments arguments) {
         for (std::size_t i = 0; i < seeds && !interrupted(); ++i) {
             const std::uint64_t seed = arguments.run.seed + i;
             if (store.finished().size() <= point * seeds + i) {
-                GdRun run = run_once(arguments, *prior, *channel, alpha, seed, store, progress, pool);
-                if (run.status == Termination::stopped) break;  // half a run is not a result
+                GdRun run = run_once(arguments, model, alpha, seed, store, progress, pool);
+                if (run.status == Termination::stopped) break;  // a stopped run has no result
                 store.finish(std::move(run));
             }
             progress.finish_item();
@@ -254,7 +247,7 @@ int run(Arguments arguments) {
         const auto runs = std::span(store.finished()).subspan(point * seeds);
         if (runs.empty()) break;
         const auto theory =
-            solve_state_evolution(curve, *channel, alpha, theory::Start::uninformed, theory_options);
+            solve_state_evolution(curve, model.channel(), alpha, theory::Start::uninformed, theory_options);
         report.points.push_back(
             summarise(arguments, alpha, runs.first(std::min(seeds, runs.size())), theory.error()));
     }
@@ -265,7 +258,7 @@ int run(Arguments arguments) {
         write_whole(arguments.starts_record, format_csv(starts));
     arguments.output.publish(report);
     if (interrupted()) {
-        fmt::print(stderr, "bayesaim: interrupted; what was finished is above{}\n",
+        fmt::print(stderr, "bayesaim: interrupted; the finished points are above{}\n",
                    arguments.checkpoint.empty() ? "" : "; --resume goes on with the rest");
         return interrupted_exit_code;
     }
@@ -274,51 +267,47 @@ int run(Arguments arguments) {
 
 }  // namespace
 
-Action add_gd(CLI::App& app) {
+Action add_gd(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand("gd",
-                                           "Gradient descent and its average over starts on synthetic data, "
-                                           "beside AMP and the Bayes-optimal error");
-    command->add_option("--alpha", arguments->alpha, "samples per d^2, as in `theory`")
-        ->required()
-        ->type_name("GRID");
-    arguments->channel.add_to(*command);
-    add_number(*command, "--width", arguments->prior.width, "width ratio rho = r/d of the teacher");
-    const CLI::Option* student =
-        add_number(*command, "--student-width", arguments->student_width, "of the student")
-            ->default_str("the teacher's");
-    add_count(*command, "--dim", arguments->dim, 2, "dimension d");
-    add_count(*command, "--seeds", arguments->seeds, 1, "how many independent problems");
-    add_count(*command, "--starts", arguments->starts, 1, "starts M on each problem, whose S are averaged");
+    Command command = program.add_command("gd",
+                                          "Gradient descent and its average over starts on synthetic data, "
+                                          "compared with AMP and the Bayes-optimal error");
+    arguments->command = command;
+    command.text("--alpha", arguments->alpha, "samples per d^2, as in `theory`").required().type_name("GRID");
+    arguments->model.add_channel_to(command, ModelArguments::Channels::smooth);
+    command.number("--width", arguments->width, "width ratio rho = r/d of the teacher");
+    command
+        .number("--student-width", arguments->student_width,
+                "width ratio of the student (default: the teacher's)")
+        .default_text("");
+    command.count("--dim", arguments->dim, 2, "dimension d");
+    command.count("--seeds", arguments->seeds, 1, "number of independent problems");
+    command.count("--starts", arguments->starts, 1, "random starts M per problem; S is averaged over them");
     auto& descent = arguments->descent;
-    add_count(*command, "--steps", descent.max_steps, 1, "most steps");
-    command->add_option("--optimizer", arguments->optimizer, "adam, or gd (plain)")->capture_default_str();
-    add_number(*command, "--learning-rate", descent.learning_rate, "of either");
-    add_number(*command, "--beta1", descent.beta1, "decay of Adam's mean gradient");
-    add_number(*command, "--beta2", descent.beta2, "decay of Adam's mean squared gradient");
-    add_number(*command, "--epsilon", descent.epsilon, "of Adam");
-    add_count(*command, "--batch-size", arguments->batch_size, 0, "samples per step (0: all)");
-    add_number(*command, "--gradient-tolerance", descent.gradient_tolerance,
-               "stop at this gradient norm (0: never)");
-    add_number(*command, "--loss-tolerance", descent.loss_tolerance, "stop at this loss (0: never)");
-    command->add_option("--precision", arguments->precision, "of the descent: float or double")
-        ->capture_default_str();
-    command->add_option("--record", arguments->record, "CSV file of loss and error along every descent");
-    add_count(*command, "--record-every", descent.record_stride, 1, "steps from one row of it to the next");
-    command->add_option("--starts-record", arguments->starts_record,
-                        "CSV file: the error of every start, and of the average as starts are added");
-    command->add_option("--checkpoint", arguments->checkpoint,
-                        "HDF5 file that keeps the state, for --resume after a crash");
-    add_count(*command, "--checkpoint-every", arguments->checkpoint_every, 1, "steps between checkpoints");
-    command->add_flag("--resume", arguments->resume, "go on from the checkpoint, to the same bits");
-    command->add_flag("--no-amp", arguments->no_amp, "do not run AMP beside it");
-    arguments->run.add_to(*command);
-    arguments->output.add_to(*command);
-    command->footer("Example:\n  bayesaim gd --width 0.5 --alpha 0.06,0.12,0.25 --dim 100 --starts 32");
-    return [arguments, student] {
-        arguments->student_given = student->count() > 0;
-        return run(*arguments);
-    };
+    command.count("--steps", descent.max_steps, 1, "maximum number of steps");
+    command.text("--optimizer", arguments->optimizer, "adam, or gd (plain)");
+    command.number("--learning-rate", descent.learning_rate, "learning rate of both optimizers");
+    command.number("--beta1", descent.beta1, "decay of Adam's mean gradient");
+    command.number("--beta2", descent.beta2, "decay of Adam's mean squared gradient");
+    command.number("--epsilon", descent.epsilon, "epsilon of Adam");
+    command.count("--batch-size", arguments->batch_size, 0, "samples per step (0: all)");
+    command.number("--gradient-tolerance", descent.gradient_tolerance,
+                   "stop at this gradient norm (0: never)");
+    command.number("--loss-tolerance", descent.loss_tolerance, "stop at this loss (0: never)");
+    command.text("--precision", arguments->precision, "precision of the descent: float or double");
+    command.file("--record", arguments->record, "CSV file of loss and error along every descent");
+    command.count("--record-every", descent.record_stride, 1, "steps between rows of --record");
+    command.file("--starts-record", arguments->starts_record,
+                 "CSV file: the error of every start, and of the average as starts are added");
+    command.file("--checkpoint", arguments->checkpoint,
+                 "HDF5 file of the unfinished run, for --resume after a crash");
+    command.count("--checkpoint-every", arguments->checkpoint_every, 1, "steps between checkpoints");
+    command.flag("--resume", arguments->resume, "continue from the checkpoint; the result has the same bits");
+    command.flag("--no-amp", arguments->no_amp, "do not run AMP on the same data");
+    arguments->run.add_to(command);
+    arguments->output.add_to(command);
+    command.footer("Example:\n  bayesaim gd --width 0.5 --alpha 0.06,0.12,0.25 --dim 100 --starts 32");
+    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

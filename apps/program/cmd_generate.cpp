@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <filesystem>
 
-#include "program/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/dataset_file.hpp"
-#include "bayesaim/data/deep_attention.hpp"
+
+#include "program/commands.hpp"
 #include "program/interrupt.hpp"
-#include "program/model.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
 
@@ -14,8 +13,7 @@ namespace bayesaim::program {
 namespace {
 
 struct Arguments {
-    PriorArguments prior;
-    ChannelArguments channel;
+    ModelArguments model;
     OutputArguments output;
     RunArguments run;
     std::string precision = "double";
@@ -29,7 +27,7 @@ int run(const Arguments& arguments) {
     options.precision = data::parse_precision("--precision", arguments.precision);
     check_positive("--alpha", arguments.alpha);
     check_output_file(arguments.output.output, {});
-    const Model model(arguments.prior, arguments.channel);
+    const model::Model model = arguments.model.make();
     ThreadPool pool(arguments.run.thread_count());
 
     options.dim = arguments.dim;
@@ -37,20 +35,21 @@ int run(const Arguments& arguments) {
     options.seed = arguments.run.seed;
     options.test = arguments.test;
     options.storage = data::TokenStorage::regenerate;
-    data::DeepSynthetic problem = data::make_deep_synthetic(model.priors, *model.channel, options, pool);
+    data::Synthetic problem = data::make_synthetic(model.priors(), model.channel(), options, pool);
     if (arguments.no_weights) problem.weights.clear();
-    data::Attributes attributes = data::describe(model.priors, *model.channel);
+    const Record description = model::describe(model);
+    data::Attributes attributes = data::attributes_of(description);
     attributes["seed"] = arguments.run.seed;
-    catch_interrupts();  // before, nothing is to be cleaned up
+    catch_interrupts();  // from here on Ctrl-C must remove the partial file
     Progress progress(arguments.output.quiet, 1);
-    data::write_dataset(arguments.output.output, problem.data, *model.channel, problem.weights, attributes,
+    data::write_dataset(arguments.output.output, problem.data, model.channel(), problem.weights, attributes,
                         options.precision, [&](double fraction) {
                             if (interrupted()) throw Interrupted();
                             progress.update(fraction, "tokens written");
                         });
     progress.clear();
 
-    Report report{"generate", model.configuration};
+    Report report{"generate", description};
     report.configuration["alpha"] = arguments.alpha;
     report.configuration["dim"] = arguments.dim;
     report.configuration["seed"] = arguments.run.seed;
@@ -68,25 +67,24 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Action add_generate(CLI::App& app) {
+Action add_generate(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand("generate", "Write a synthetic dataset to an HDF5 file");
-    add_number(*command, "--alpha", arguments->alpha, "samples per d^2")->default_str("")->required();
-    add_count(*command, "--dim", arguments->dim, 2, "dimension d");
-    arguments->channel.add_to(*command);
-    arguments->prior.add_to(*command);
-    command->add_option("--precision", arguments->precision, "of the tokens: double or float")
-        ->capture_default_str();
-    command->add_flag("--test", arguments->test,
-                      "other samples of the same weights: a test set for the data of the same --seed");
-    command->add_flag("--no-weights", arguments->no_weights, "leave the weights S_1 .. S_L out of the file");
-    arguments->run.add_to(*command);
-    arguments->output.add_to(*command);
-    command->get_option("--output")
-        ->required()
-        ->type_name("FILE.h5")
-        ->description("HDF5 file to write: /tokens, /outputs (softmax: /log_outputs), /weights");
-    command->footer(
+    Command command = program.add_command("generate", "Write a synthetic dataset to an HDF5 file");
+    command.number("--alpha", arguments->alpha, "samples per d^2").default_text("").required();
+    command.count("--dim", arguments->dim, 2, "dimension d");
+    arguments->model.add_channel_to(command);
+    arguments->model.add_prior_to(command);
+    command.text("--precision", arguments->precision, "precision of the tokens: double or float");
+    command.flag("--test", arguments->test,
+                 "other samples of the same weights: a test set for the data of the same --seed");
+    command.flag("--no-weights", arguments->no_weights, "leave the weights S_1 .. S_L out of the file");
+    arguments->run.add_to(command);
+    arguments->output.add_to(command);
+    command.option("--output")
+        .required()
+        .type_name("FILE.h5")
+        .description("HDF5 file to write: /tokens, /outputs (softmax: /log_outputs), /weights");
+    command.footer(
         "Examples:\n  bayesaim generate --dim 100 --alpha 0.1 --width 0.5 --output data.h5\n"
         "  bayesaim generate --channel deep-softmax --width 0.4,0.8 --dim 100 --alpha 0.3 --output deep.h5");
     return [arguments] { return run(*arguments); };

@@ -25,14 +25,13 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Action add_merge(CLI::App& app) {
+Action add_merge(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command =
-        app.add_subcommand("merge", "Run directories of one study (its shards) gathered in one");
-    command->add_option("DIRECTORY", arguments->directories, "run directories")->required();
-    command->add_option("--output", arguments->output, "run directory to write")->required();
-    arguments->study.add_to(*command);
-    command->footer("Example:\n  bayesaim merge results/study-shard-* --output results/study");
+    Command command = program.add_command("merge", "Join the run directories of one study (its shards)");
+    command.texts("DIRECTORY", arguments->directories, "run directories").type_name("").required();
+    command.text("--output", arguments->output, "run directory to write").type_name("DIR").required();
+    arguments->study.add_to(command);
+    command.footer("Example:\n  bayesaim merge results/study-shard-* --output results/study");
     return [arguments] { return run(*arguments); };
 }
 

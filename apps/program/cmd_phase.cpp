@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
-#include "program/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/figures/gnuplot.hpp"
 #include "bayesaim/figures/phase_figure.hpp"
-#include "program/options.hpp"
 #include "bayesaim/theory/thresholds.hpp"
+
+#include "program/commands.hpp"
+#include "program/options.hpp"
 
 namespace bayesaim::program {
 namespace {
 
 struct Arguments {
-    ChannelArguments channel;
+    ModelArguments model;
     OutputArguments output;
     RunArguments run;
     IntegrationArguments integration;
@@ -28,13 +29,13 @@ struct Row {
     std::vector<Termination> status;
 };
 
-Row solve_row(double width, const priors::Prior& prior, const channels::Channel& channel,
-              const experiments::Grid& alphas, const theory::StateEvolutionOptions& options) {
-    const theory::SpectralCurve curve(prior.law());
-    Row row{width, strong_recovery(curve, channel), {}, {}, {}};
+Row solve_row(double width, const model::Model& model, const experiments::Grid& alphas,
+              const theory::StateEvolutionOptions& options) {
+    const theory::SpectralCurve curve(model.laws());
+    Row row{width, strong_recovery(curve, model.channel()), {}, {}, {}};
     row.alpha = alphas.values(row.threshold);
     for (const double alpha : row.alpha) {
-        const theory::BayesOptimal solution = solve_bayes_optimal(curve, channel, alpha, options);
+        const theory::BayesOptimal solution = solve_bayes_optimal(curve, model.channel(), alpha, options);
         row.error.push_back(solution.optimal().error());
         row.status.push_back(solution.optimal().status);
     }
@@ -60,7 +61,8 @@ void draw(const std::vector<Row>& rows, const std::string& title, const std::str
 int run(const Arguments& arguments) {
     arguments.output.check_writable(arguments.plot);
     const experiments::Grid alphas("--alpha", arguments.alpha), widths("--widths", arguments.widths);
-    const auto channel = arguments.channel.make();
+    const model::Model any_width = arguments.model.make();
+    const channels::Channel& channel = any_width.channel();
     if (widths.relative()) throw_invalid("--widths", "absolute numbers", "numbers with x");
     const std::vector<double> width_values = widths.values();
     if (!arguments.plot.empty()) {
@@ -69,24 +71,22 @@ int run(const Arguments& arguments) {
     }
     ThreadPool pool(arguments.run.thread_count());
     const theory::StateEvolutionOptions options =
-        arguments.integration.options(arguments.run, channel->sampled() ? &pool : nullptr);
+        arguments.integration.options(arguments.run, channel.sampled() ? &pool : nullptr);
     std::vector<Row> rows(width_values.size());
     const auto solve = [&](std::size_t i) {
-        PriorArguments prior;
-        prior.width = width_values[i];
-        rows[i] = solve_row(prior.width, *make_prior(prior, arguments.channel), *channel, alphas, options);
+        model::ModelOptions at_width = arguments.model.options;
+        at_width.widths = {width_values[i]};
+        rows[i] = solve_row(width_values[i], model::make_model(at_width), alphas, options);
     };
-    if (channel->sampled()) {
+    if (channel.sampled()) {
         for (std::size_t i = 0; i < rows.size(); ++i) solve(i);
     } else {
         pool.for_each(rows.size(), solve);
     }
 
-    Report report{"phase"};
-    report.configuration = {{"prior", "wishart"}};
-    describe(*channel, report.configuration);
-    if (arguments.channel.channel == "multi-head") report.configuration["heads"] = arguments.channel.heads;
-    arguments.integration.describe(*channel, arguments.run, report.configuration);
+    Report report{"phase", model::describe(any_width)};
+    report.configuration.erase("width");
+    arguments.integration.describe(channel, arguments.run, report.configuration);
     report.configuration["alpha"] = arguments.alpha;
     report.configuration["widths"] = arguments.widths;
     bool converged = true;
@@ -100,10 +100,7 @@ int run(const Arguments& arguments) {
         }
     }
     if (!arguments.plot.empty()) {
-        check_at_least("points of --alpha for a picture", static_cast<long long>(rows.front().alpha.size()),
-                       2);
-        check_at_least("points of --widths for a picture", static_cast<long long>(rows.size()), 2);
-        draw(rows, fmt::format("{} channel, T = {}", channel->name(), channel->tokens()), arguments.plot);
+        draw(rows, fmt::format("{} channel, T = {}", channel.name(), channel.tokens()), arguments.plot);
         if (!arguments.output.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
     }
     arguments.output.publish(report);
@@ -112,22 +109,22 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Action add_phase(CLI::App& app) {
+Action add_phase(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command =
-        app.add_subcommand("phase", "Bayes-optimal error over a grid of alpha and width, as a heat map");
+    Command command =
+        program.add_command("phase", "Bayes-optimal error over a grid of alpha and width, as a heat map");
     command
-        ->add_option("--alpha", arguments->alpha,
-                     "samples per d^2, as in `theory`; with x relative to each width's threshold")
-        ->required()
-        ->type_name("GRID");
-    command->add_option("--widths", arguments->widths, "width ratios r/d")->required()->type_name("GRID");
-    arguments->channel.add_to(*command);
-    command->add_option("--plot", arguments->plot, "heat map with the strong-recovery line (png, svg, pdf)");
-    arguments->integration.add_to(*command);
-    arguments->run.add_to(*command);
-    arguments->output.add_to(*command);
-    command->footer(
+        .text("--alpha", arguments->alpha,
+              "samples per d^2, as in `theory`; x counts in units of the threshold of each width")
+        .required()
+        .type_name("GRID");
+    command.text("--widths", arguments->widths, "width ratios r/d").required().type_name("GRID");
+    arguments->model.add_channel_to(command, ModelArguments::Channels::one_layer);
+    command.file("--plot", arguments->plot, "heat map with the strong-recovery line (png, svg, pdf)");
+    arguments->integration.add_to(command);
+    arguments->run.add_to(command);
+    arguments->output.add_to(command);
+    command.footer(
         "Example:\n  bayesaim phase --alpha 0.005:0.3:60 --widths 0.02:1.5:60 --plot phase.png --output "
         "phase.csv --format csv");
     return [arguments] { return run(*arguments); };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
-#include "program/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/dataset_file.hpp"
-#include "bayesaim/data/deep_attention.hpp"
 #include "bayesaim/estimators/prediction.hpp"
+
+#include "program/commands.hpp"
 #include "program/options.hpp"
 
 namespace bayesaim::program {
@@ -22,10 +22,10 @@ std::unique_ptr<channels::Channel> channel_of(const data::Estimate& estimate, co
                                               Eigen::Index tokens) {
     if (!data::text_attribute(estimate.attributes, "channel"))
         throw_invalid(fmt::format("'{}': attribute channel", file), "in the file", "none");
-    ChannelArguments arguments;
-    arguments.complete_from(estimate.attributes);
-    arguments.options.tokens = static_cast<int>(tokens);
-    auto channel = arguments.make(ChannelArguments::Layers::any);
+    model::ModelOptions options;
+    model::read_options(data::record_of(estimate.attributes), options);
+    options.channel_options.tokens = static_cast<int>(tokens);
+    auto channel = channels::make_channel(options.channel, options.channel_options);
     if (estimate.weights.size() != static_cast<std::size_t>(channel->layers()))
         throw_invalid(fmt::format("'{}': dataset /weights", file),
                       fmt::format("of {} layers, as its channel", channel->layers()),
@@ -50,8 +50,7 @@ int run(const Arguments& arguments) {
     const auto prediction =
         estimators::predict(*contents.data.tokens, estimate.weights, estimate.error, *channel, pool);
 
-    Report report{"predict"};
-    describe(*channel, report.configuration);
+    Report report{"predict", model::describe(*channel)};
     report.configuration["estimate"] = arguments.estimate_file;
     report.configuration["file"] = arguments.token_file;
     report.configuration["predicted_error"] = estimate.error.trace();
@@ -62,13 +61,13 @@ int run(const Arguments& arguments) {
         expected = channel->generalization(
             {data::estimation_errors(estimate.weights, nothing), estimate.error}, {.pool = &pool});
     }
-    // Outputs of the file have their noise, which no prediction can know.
+    // Outputs of the file contain label noise, which no prediction can know.
     const double noise = data::number_attribute(estimate.attributes, "label_noise").value_or(0) *
                          static_cast<double>(header.tokens * header.tokens);
     const bool labelled = contents.data.outputs.size() > 0;
     const channels::Rows targets = channels::output_values(*channel, contents.data.outputs);
     const auto measured = [&](const channels::Rows& predicted) {
-        return labelled ? Json(estimators::mean_squared_distance(predicted, targets)) : Json(nullptr);
+        return labelled ? Value(estimators::mean_squared_distance(predicted, targets)) : Value();
     };
     report.points.push_back({{"samples", header.samples},
                              {"dim", header.dim},
@@ -91,26 +90,26 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Action add_predict(CLI::App& app) {
+Action add_predict(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command =
-        app.add_subcommand("predict", "Predict the outputs of new samples from an estimate that `fit` wrote");
-    command->add_option("estimate", arguments->estimate_file, "HDF5 file that `fit` wrote")
-        ->required()
-        ->type_name("ESTIMATE.h5");
+    Command command = program.add_command(
+        "predict", "Predict the outputs of new samples from an estimate that `fit` wrote");
+    command.text("estimate", arguments->estimate_file, "HDF5 file that `fit` wrote")
+        .required()
+        .type_name("ESTIMATE.h5");
     command
-        ->add_option("file", arguments->token_file,
-                     "HDF5 file of new samples: /tokens; with outputs, the predictions are compared")
-        ->required()
-        ->type_name("FILE.h5");
-    add_threads(*command, arguments->threads);
-    arguments->output.add_to(*command);
-    command->get_option("--output")
-        ->required()
-        ->type_name("PREDICTIONS.h5")
-        ->description(
+        .text("file", arguments->token_file,
+              "HDF5 file of new samples: /tokens; if it has outputs, predictions are compared with them")
+        .required()
+        .type_name("FILE.h5");
+    add_threads(command, arguments->threads);
+    arguments->output.add_to(command);
+    command.option("--output")
+        .required()
+        .type_name("PREDICTIONS.h5")
+        .description(
             "HDF5 file to write: /predictions (Bayes-optimal: the mean output) and /plugin_predictions");
-    command->footer("Example:\n  bayesaim predict estimate.h5 new.h5 --output predictions.h5");
+    command.footer("Example:\n  bayesaim predict estimate.h5 new.h5 --output predictions.h5");
     return [arguments] { return run(*arguments); };
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
-#include "program/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/version.hpp"
+
+#include "program/commands.hpp"
 #include "program/study.hpp"
 
 namespace bayesaim::program {
@@ -20,7 +21,7 @@ int run(const Arguments& arguments) {
     const fs::path home = fs::canonical(arguments.file).parent_path();
     fs::path directory = arguments.output;
     if (directory.empty()) {
-        // Other files than a run directory's provenance.json are a figure's, named after it.
+        // A file that is not called provenance.json belongs to a figure and has its name.
         const fs::path file = fs::canonical(arguments.file);
         const bool of_directory = file.filename() == experiments::provenance_name;
         directory = (of_directory ? home : home / file.stem()).string() + "-rerun";
@@ -61,15 +62,19 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Action add_rerun(CLI::App& app) {
+Action add_rerun(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand(
-        "rerun", "A study done again from its provenance.json, and whether the results are the same bits");
-    command->add_option("RESULT", arguments->file, "provenance.json of a run directory")->required();
-    command->add_option("--output", arguments->output,
-                        "run directory of the new results (the old one's name with -rerun)");
-    arguments->study.add_to(*command);
-    command->footer("Example:\n  bayesaim rerun results/study/provenance.json");
+    Command command = program.add_command(
+        "rerun", "Repeat a study from its provenance.json, and compare the bits of the results");
+    command.text("RESULT", arguments->file, "provenance.json of a run directory")
+        .type_name("FILE")
+        .required();
+    command
+        .text("--output", arguments->output,
+              "run directory of the new results (default: the old name with -rerun)")
+        .type_name("DIR");
+    arguments->study.add_to(command);
+    command.footer("Example:\n  bayesaim rerun results/study/provenance.json");
     return [arguments] { return run(*arguments); };
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
-#include "program/commands.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/experiments/sweep.hpp"
+
+#include "program/commands.hpp"
 #include "program/study.hpp"
 
 namespace bayesaim::program {
@@ -62,24 +63,26 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-Action add_sweep(CLI::App& app) {
+Action add_sweep(Program& program) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand(
-        "sweep", "A study from a TOML file: theory and algorithms over grids; can be killed and resumed");
+    Command command = program.add_command(
+        "sweep", "Run a study from a TOML file: theory and algorithms over grids; can be killed and resumed");
     std::string known;
     for (const experiments::EstimatorEntry& entry : experiments::estimator_table())
         known += fmt::format("\n  {}: {}", entry.name, entry.summary);
+    command.text("FILE", arguments->file, "the study, see docs/guide.md; its estimator is one of" + known)
+        .type_name("")
+        .required();
     command
-        ->add_option("FILE", arguments->file, "the study, see docs/guide.md; its estimator is one of" + known)
-        ->required();
-    command->add_option("--output", arguments->directory,
-                        "run directory, made or resumed (results/NAME, NAME of the study)");
-    command->add_option("--shard", arguments->shard, "i/N: only every N-th point, from the i-th on")
-        ->capture_default_str();
-    command->add_flag("--dry-run", arguments->dry_run, "count points and estimate the time, do nothing");
-    command->add_flag("--retry-failed", arguments->retry_failed, "try points again that failed before");
-    arguments->study.add_to(*command);
-    command->footer("Example:\n  bayesaim sweep examples/study.toml --dry-run");
+        .text("--output", arguments->directory,
+              "run directory, new or to be resumed (default: results/NAME of the study)")
+        .type_name("DIR");
+    command.text("--shard", arguments->shard, "i/N: only every N-th point, from the i-th on")
+        .type_name("i/N");
+    command.flag("--dry-run", arguments->dry_run, "only count points and estimate the time");
+    command.flag("--retry-failed", arguments->retry_failed, "compute failed points again");
+    arguments->study.add_to(command);
+    command.footer("Example:\n  bayesaim sweep examples/study.toml --dry-run");
     return [arguments] { return run(*arguments); };
 }
 

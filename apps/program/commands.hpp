@@ -2,27 +2,27 @@
 #pragma once
 #include <functional>
 
-#include <CLI/CLI.hpp>
+#include "program/command.hpp"
 
 namespace bayesaim::program {
 
-/// What a command does once its arguments are parsed; returns the exit code.
+/// Runs a command after its arguments are parsed; returns the exit code.
 using Action = std::function<int()>;
 
-/// Each adds its subcommand to the program and returns what to run for it.
-Action add_spectrum(CLI::App& app);
-Action add_denoise(CLI::App& app);
-Action add_theory(CLI::App& app);
-Action add_threshold(CLI::App& app);
-Action add_phase(CLI::App& app);
-Action add_amp(CLI::App& app);
-Action add_gd(CLI::App& app);
-Action add_generate(CLI::App& app);
-Action add_fit(CLI::App& app);
-Action add_predict(CLI::App& app);
-Action add_sweep(CLI::App& app);
-Action add_merge(CLI::App& app);
-Action add_rerun(CLI::App& app);
-Action add_figure(CLI::App& app);
+/// Each adds its subcommand to the program and returns the function that runs it.
+Action add_spectrum(Program& program);
+Action add_denoise(Program& program);
+Action add_theory(Program& program);
+Action add_threshold(Program& program);
+Action add_phase(Program& program);
+Action add_amp(Program& program);
+Action add_gd(Program& program);
+Action add_generate(Program& program);
+Action add_fit(Program& program);
+Action add_predict(Program& program);
+Action add_sweep(Program& program);
+Action add_merge(Program& program);
+Action add_rerun(Program& program);
+Action add_figure(Program& program);
 
 }  // namespace bayesaim::program

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/version.hpp"
@@ -12,6 +13,8 @@
 
 namespace bayesaim::program {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 Json to_json(const GdRun& run) {
     Json records = Json::array(), ends = Json::array();
@@ -33,7 +36,7 @@ Json to_json(const GdRun& run) {
 }
 
 GdRun run_from(const Json& json) {
-    const auto numbers = [&](const char* key) {  // JSON has null for NaN
+    const auto numbers = [&](const char* key) {  // NaN is null in JSON
         std::vector<double> values;
         for (const Json& value : json.at(key))
             values.push_back(value.is_null() ? std::nan("") : value.get<double>());
@@ -57,21 +60,22 @@ GdRun run_from(const Json& json) {
 
 }  // namespace
 
-GdRuns::GdRuns(const std::string& file, bool resume, const Json& settings)
-    : file_(file), settings_(settings) {
-    settings_["bayesaim"] = version();
+GdRuns::GdRuns(const std::string& file, bool resume, Record settings) : file_(file) {
+    settings["bayesaim"] = version();
+    settings_ = to_json_text(settings);
     if (!resume) return;
     auto checkpoint = estimators::read_descent_checkpoint(file_);
     const Json made = Json::parse(checkpoint.settings, nullptr, false);
     if (!made.is_object()) throw_invalid("checkpoint", "of this command", fmt::format("'{}'", file_));
-    for (const auto& [key, value] : settings_.items()) {
+    const Json wanted = Json::parse(settings_);
+    for (const auto& [key, value] : wanted.items()) {
         const Json other = made.contains(key) ? made[key] : Json(nullptr);
         if (other == value) continue;
         throw_invalid(fmt::format("checkpoint '{}'", file_),
                       fmt::format("of the same settings ({} {})", key, value.dump()),
                       fmt::format("{} {}", key, other.dump()));
     }
-    if (made.size() != settings_.size())
+    if (made.size() != wanted.size())
         throw_invalid("checkpoint", "of the same settings", fmt::format("'{}'", file_));
     for (const Json& run : Json::parse(checkpoint.finished)) finished_.push_back(run_from(run));
     descents_ = std::move(checkpoint.descents);
@@ -88,7 +92,7 @@ void GdRuns::save(const std::vector<estimators::Descent>& descents) const {
     if (file_.empty()) return;
     Json finished = Json::array();
     for (const GdRun& run : finished_) finished.push_back(to_json(run));
-    estimators::write_descent_checkpoint(file_, {settings_.dump(), finished.dump(), descents});
+    estimators::write_descent_checkpoint(file_, {settings_, finished.dump(), descents});
 }
 
 }  // namespace bayesaim::program

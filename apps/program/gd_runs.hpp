@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "bayesaim/estimators/gradient_descent.hpp"
+
 #include "program/report.hpp"
 
 namespace bayesaim::program {
 
-/// Gradient descent on one problem, a seed at one alpha, done.
+/// A finished run of gradient descent: one seed at one alpha.
 struct GdRun {
     std::vector<double> errors,
         averaged;  ///< of each start, and of the mean of the first ones; NaN: diverged
@@ -21,24 +22,23 @@ struct GdRun {
     Termination status = Termination::stopped;
 };
 
-/// The runs of `gd` that are done, and where the next one stands; kept in a checkpoint file when it has a
-/// name.
+/// The finished runs of `gd` and the state of the next one. Kept in a checkpoint file if it has a name.
 class GdRuns {
   public:
-    /// Reads the file when asked to resume, and refuses one of other settings.
-    GdRuns(const std::string& file, bool resume, const Json& settings);
+    /// With `resume`, reads the file; throws if the file has other settings.
+    GdRuns(const std::string& file, bool resume, Record settings);
 
     const std::vector<GdRun>& finished() const { return finished_; }
-    /// Where the next run stands; empty before its first step.
+    /// State of the next run; empty before its first step.
     std::vector<estimators::Descent> take_descents();
 
     void finish(GdRun run);
-    /// Keeps the next run as it stands.
+    /// Saves the state of the next run.
     void save(const std::vector<estimators::Descent>& descents) const;
 
   private:
     std::string file_;
-    Json settings_;
+    std::string settings_;  ///< JSON
     std::vector<GdRun> finished_;
     std::vector<estimators::Descent> descents_;
 };

@@ -6,18 +6,18 @@ namespace bayesaim::program {
 
 inline constexpr int interrupted_exit_code = 130;
 
-/// From here on Ctrl-C (and SIGTERM) only raises a flag, so that what is done is kept; a second one ends the
-/// program.
+/// From here on Ctrl-C (and SIGTERM) only raises a flag, so that finished work is kept. A second one ends the
+/// program at once.
 void catch_interrupts();
 bool interrupted();
 
-/// Ends a command of which nothing can be kept, with exit code 130.
+/// Ends a command without partial results; the exit code is 130.
 struct Interrupted : std::exception {
     const char* what() const noexcept override { return "interrupted; nothing was written"; }
 };
 
-/// A limit on file sizes then makes writing fail, with a message, instead of ending the program. Part of
-/// catch_interrupts.
+/// After this, a limit on file sizes makes writing fail with a message instead of ending the program.
+/// catch_interrupts calls it.
 void ignore_file_size_signal();
 
 }  // namespace bayesaim::program

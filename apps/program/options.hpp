@@ -3,55 +3,37 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include <CLI/CLI.hpp>
-
-#include "bayesaim/channels/table.hpp"
-#include "bayesaim/data/hdf5_file.hpp"
 #include "bayesaim/estimators/amp.hpp"
-#include "bayesaim/estimators/deep_amp.hpp"
-#include "bayesaim/priors/table.hpp"
-#include "program/report.hpp"
+#include "bayesaim/model/model.hpp"
 #include "bayesaim/theory/state_evolution.hpp"
+
+#include "program/command.hpp"
+#include "program/report.hpp"
 
 namespace bayesaim::program {
 
-/// --prior, --width, --spectrum
-struct PriorArguments {
-    std::string prior = "wishart";
-    double width = 1;
-    std::vector<double> widths = {1};  ///< one per layer, where there are several; the first is `width`
-    std::string widths_name = "--width";
-    std::string spectrum_file;
-    const CLI::App* command = nullptr;
+/// The model: --prior, --width, --spectrum, --heads; --channel, --tokens, --beta, --label-noise, --layers,
+/// --residual
+struct ModelArguments {
+    model::ModelOptions options;
+    Command command;
 
-    void add_to(CLI::App& app);
-    /// From a number, or one per layer: "0.4,0.8"; messages call it `name`.
-    void set_widths(const std::string& name, const std::string& text);
-    /// Throws where an option is given that this prior does not have.
-    std::unique_ptr<priors::Prior> make() const;
-};
+    /// The channels that the command takes.
+    enum class Channels { all, one_layer, smooth };
+    void add_channel_to(Command& to, Channels taken = Channels::all);
+    void add_prior_to(Command& to);
 
-/// --channel, --tokens, --beta, --label-noise, --layers, --residual, --heads
-struct ChannelArguments {
-    std::string channel = "softmax";
-    channels::ChannelOptions options;
-    int layers = 2;       ///< of deep-softmax and deep-seq2seq
-    double residual = 1;  ///< of deep-softmax and deep-seq2seq
-    int heads = 2;        ///< of multi-head
-    const CLI::App* command = nullptr;
-
-    void add_to(CLI::App& app);
-    /// What the command line leaves open is as the attributes of a file say.
-    void complete_from(const data::Attributes& attributes);
-    bool deep() const { return channel == "deep-softmax" || channel == "deep-seq2seq"; }
-    /// Throws where an option is given that this channel does not have, or for several layers where the
-    /// command takes one.
-    enum class Layers { one, any };
-    std::unique_ptr<channels::Channel> make(Layers taken = Layers::one) const;
+    /// Sets the options that the command line does not give from a description or attributes of a file.
+    void complete_from(const Record& description);
+    /// Throws InvalidArgument for an option that the prior or the channel does not have.
+    model::Model make() const;
+    /// The prior of commands without a channel.
+    std::unique_ptr<priors::Prior> make_prior() const;
 
   private:
-    bool given(const char* option) const { return command != nullptr && command->count(option) > 0; }
+    std::vector<std::string> taken_;  // names of channels
 };
 
 /// --format, --output, --quiet
@@ -60,8 +42,8 @@ struct OutputArguments {
     std::string output;
     bool quiet = false;
 
-    void add_to(CLI::App& app);
-    /// Before long work: throws if the output, or the picture when there is one, could not be written.
+    void add_to(Command& to);
+    /// Called before long work. Throws if the output, or the picture if any, cannot be written.
     void check_writable(const std::string& picture = "") const;
     void publish(const Report& report) const;
 };
@@ -71,42 +53,40 @@ struct RunArguments {
     std::uint64_t seed = 0;
     int threads = 0;  // 0: one per core
 
-    void add_to(CLI::App& app);
+    void add_to(Command& to);
     std::size_t thread_count() const;
 };
 
-/// --integration-points; for channels whose expectations are sampled.
+/// --noise-variance, the prior and --dim: a matrix of weights under noise
+struct NoiseArguments {
+    ModelArguments model;
+    double noise_variance = 0;
+    int dim = 1000;
+
+    void add_to(Command& to);
+    Record describe(const priors::Prior& prior) const;
+    /// Adds sqrt(D) Xi, Xi ~ GOE.
+    void add_noise(linalg::Matrix& matrix, std::uint64_t seed, ThreadPool& pool) const;
+};
+
+/// --integration-points of sampled expectations
 struct IntegrationArguments {
     channels::Integration integration;
 
-    void add_to(CLI::App& app);
+    void add_to(Command& to);
     theory::StateEvolutionOptions options(const RunArguments& run, ThreadPool* pool) const;
-    void describe(const channels::Channel& channel, const RunArguments& run, Json& configuration) const;
+    void describe(const channels::Channel& channel, const RunArguments& run, Record& configuration) const;
 };
 
-/// --damping, --adaptive-damping, --iterations, --tolerance of AMP
+/// --response, --damping, --adaptive-damping, --iterations, --tolerance of AMP
 struct AmpArguments {
     estimators::AmpOptions options;
-    const CLI::App* command = nullptr;
 
-    void add_to(CLI::App& app);
-    /// For several layers: what is given, and otherwise defaults of their own.
-    estimators::DeepAmpOptions deep_options() const;
-    void describe(bool deep, Json& configuration) const;
+    void add_to(Command& to);
+    void describe(Record& configuration) const;
 };
 
-/// The prior of one layer as this channel sees it: that of the mean of its heads for multi-head.
-std::unique_ptr<priors::Prior> make_prior(const PriorArguments& prior, const ChannelArguments& channel);
-
-/// The name and the parameters, as they go with every result.
-Json describe(const PriorArguments& arguments, const priors::Prior& prior);
-void describe(const channels::Channel& channel, Json& configuration);
-
-/// Options whose errors say which option, what it got and what it takes.
-CLI::Option* add_number(CLI::App& app, const std::string& name, double& value,
-                        const std::string& description);
-CLI::Option* add_threads(CLI::App& app, int& threads);  ///< --threads, 0: one per core
-CLI::Option* add_count(CLI::App& app, const std::string& name, int& value, int lowest,
-                       const std::string& description);
+/// --threads, 0: one per core
+Option add_threads(Command& command, int& threads);
 
 }  // namespace bayesaim::program

@@ -6,8 +6,8 @@
 
 namespace bayesaim::program {
 
-/// Progress of long work on standard error: a bar on a terminal, now and then a plain line in a log, nothing
-/// when quiet. Work that ends within seconds leaves no line in a log.
+/// Progress of long work on standard error: a bar on a terminal, a plain line now and then in a log, nothing
+/// if quiet. Work that ends within seconds leaves no line in a log.
 class Progress {
   public:
     Progress(bool quiet, std::size_t items);
@@ -15,11 +15,11 @@ class Progress {
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    /// The current item is done to this fraction; the text says what it is and how it stands.
+    /// Shows the finished fraction of the current item, and a text about it.
     void update(double fraction, const std::string& text);
     /// The current item is done.
     void finish_item() { ++finished_; }
-    /// Takes the bar away, before something else is printed.
+    /// Removes the bar before other output.
     void clear();
 
   private:

@@ -2,14 +2,16 @@
 #include "program/report.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <stdexcept>
+#include <type_traits>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -18,16 +20,40 @@
 namespace bayesaim::program {
 namespace {
 
-/// One value as text; `digits` significant ones for numbers, 0 for as many as identify the number.
-std::string cell(const Json& value, int digits, const char* absent) {
-    if (value.is_null()) return absent;
-    if (value.is_string()) return value.get<std::string>();
-    if (value.is_number_float()) {
-        const double number = value.get<double>();
-        if (!std::isfinite(number)) return absent;
-        return digits > 0 ? fmt::format("{:.{}g}", number, digits) : fmt::format("{}", number);
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Value& value) {
+    return std::visit(
+        [](const auto& held) -> Json {
+            using Held = std::remove_cvref_t<decltype(held)>;
+            if constexpr (std::is_same_v<Held, std::monostate>) {
+                return nullptr;
+            } else if constexpr (std::is_same_v<Held, Value::List>) {
+                Json list = Json::array();
+                for (const Value& item : held) list.push_back(to_json(item));
+                return list;
+            } else {
+                return held;
+            }
+        },
+        value.variant());
+}
+
+Json to_json(const Record& record) {
+    Json object = Json::object();
+    for (const auto& [key, value] : record) object[key] = to_json(value);
+    return object;
+}
+
+/// One value as text; numbers with `digits` significant digits, 0 for the fewest that identify the number.
+std::string cell(const Value& value, int digits, const char* absent) {
+    if (value.absent()) return absent;
+    if (const auto* text = value.as<std::string>()) return *text;
+    if (const auto* number = value.as<double>()) {
+        if (!std::isfinite(*number)) return absent;
+        return digits > 0 ? fmt::format("{:.{}g}", *number, digits) : fmt::format("{}", *number);
     }
-    return value.dump();
+    return to_json(value).dump();
 }
 
 std::string csv_quoted(const std::string& text) {
@@ -37,48 +63,45 @@ std::string csv_quoted(const std::string& text) {
     return out + "\"";
 }
 
-/// Points as rows of single values: an array becomes columns key_1, key_2, .., a matrix key_1_1, .. or
-/// nothing.
-std::vector<Json> as_rows(const std::vector<Json>& points, bool with_matrices) {
-    std::vector<Json> rows;
-    for (const Json& point : points) {
-        Json& row = rows.emplace_back(Json::object());
-        const std::function<void(const std::string&, const Json&)> add = [&](const std::string& key,
-                                                                             const Json& value) {
-            if (!value.is_array()) {
-                row[key] = value;
-            } else if (with_matrices || value.empty() || !value[0].is_array()) {
-                for (std::size_t i = 0; i < value.size(); ++i)
-                    add(fmt::format("{}_{}", key, i + 1), value[i]);
-            }
-        };
-        for (const auto& [key, value] : point.items()) add(key, value);
+/// Adds the value; a list as fields name_1, name_2, .., a matrix as name_1_1, .. or not at all.
+void add_flat(const std::string& name, const Value& value, bool with_matrices, Record& row) {
+    const auto* list = value.as<Value::List>();
+    if (list == nullptr) {
+        row[name] = value;
+    } else if (with_matrices || list->empty() || list->front().as<Value::List>() == nullptr) {
+        for (std::size_t i = 0; i < list->size(); ++i)
+            add_flat(fmt::format("{}_{}", name, i + 1), (*list)[i], with_matrices, row);
+    }
+}
+
+/// Points as rows of single values.
+std::vector<Record> as_rows(const std::vector<Record>& points, bool with_matrices) {
+    std::vector<Record> rows;
+    for (const Record& point : points) {
+        Record& row = rows.emplace_back();
+        for (const auto& [name, value] : point) add_flat(name, value, with_matrices, row);
     }
     return rows;
 }
 
 }  // namespace
 
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 std::string format_table(const Report& report) {
     std::string text;
     std::size_t key_width = 0;
-    for (const auto& [key, value] : report.summary.items()) key_width = std::max(key_width, key.size());
-    for (const auto& [key, value] : report.summary.items()) {
+    for (const auto& [key, value] : report.summary) key_width = std::max(key_width, key.size());
+    for (const auto& [key, value] : report.summary) {
         text += fmt::format("{:<{}}  {}\n", key, key_width, cell(value, 10, "-"));
     }
     if (report.points.empty()) return text;
     if (!text.empty()) text += '\n';
 
-    const std::vector<Json> points = as_rows(report.points, false);
+    const std::vector<Record> points = as_rows(report.points, false);
     std::vector<std::vector<std::string>> rows(1);
-    for (const auto& [key, value] : points.front().items()) rows[0].push_back(key);
-    for (const Json& point : points) {
+    for (const auto& [key, value] : points.front()) rows[0].push_back(key);
+    for (const Record& point : points) {
         rows.emplace_back();
-        for (const auto& [key, value] : point.items()) rows.back().push_back(cell(value, 8, "-"));
+        for (const auto& [key, value] : point) rows.back().push_back(cell(value, 8, "-"));
     }
     for (const auto& row : rows) {
         std::string line;
@@ -94,15 +117,15 @@ std::string format_table(const Report& report) {
 
 std::string format_csv(const Report& report) {
     // A command without points has one row: its summary.
-    const std::vector<Json> rows =
+    const std::vector<Record> rows =
         as_rows(report.points.empty() ? std::vector{report.summary} : report.points, true);
     std::string text;
-    for (const auto& [key, value] : rows.front().items()) text += (text.empty() ? "" : ",") + csv_quoted(key);
+    for (const auto& [key, value] : rows.front()) text += (text.empty() ? "" : ",") + csv_quoted(key);
     text += '\n';
-    for (const Json& row : rows) {
+    for (const Record& row : rows) {
         std::string line;
         bool first = true;
-        for (const auto& [key, value] : row.items()) {
+        for (const auto& [key, value] : row) {
             line += (first ? "" : ",") + csv_quoted(cell(value, 0, ""));
             first = false;
         }
@@ -113,18 +136,24 @@ std::string format_csv(const Report& report) {
 
 std::string format_json(const Report& report) {
     Json object = {{"bayesaim", version()}, {"commit", git_commit()}, {"command", report.command}};
-    object["configuration"] = report.configuration;
-    for (const auto& [key, value] : report.summary.items()) object[key] = value;
-    object["points"] = report.points;
+    object["configuration"] = to_json(report.configuration);
+    for (const auto& [name, value] : report.summary) object[name] = to_json(value);
+    object["points"] = Json::array();
+    for (const Record& point : report.points) object["points"].push_back(to_json(point));
     return object.dump(2) + '\n';
 }
 
+std::string to_json_text(const Record& record) { return to_json(record).dump(); }
+
 void check_writable(const std::string& file) {
+    if (std::filesystem::is_directory(file)) throw_unwritable(file, EISDIR);
     const std::string partial = fmt::format("{}.{}.part", file, getpid());
-    const bool writable = std::ofstream(partial).good() && !std::filesystem::is_directory(file);
+    errno = 0;
+    const bool writable = std::ofstream(partial).good();
+    const int error = errno != 0 ? errno : EIO;
     std::error_code ignored;
     std::filesystem::remove(partial, ignored);
-    if (!writable) throw std::runtime_error(fmt::format("could not write '{}'", file));
+    if (!writable) throw_unwritable(file, error);
 }
 
 void check_output_file(const std::string& output, const std::vector<std::string>& inputs) {
@@ -135,8 +164,7 @@ void check_output_file(const std::string& output, const std::vector<std::string>
             throw_invalid("--output", "another file than the one that is read", fmt::format("'{}'", output));
     }
     const fs::path folder = fs::absolute(output).parent_path();
-    if (access(folder.c_str(), W_OK) != 0)
-        throw std::runtime_error(fmt::format("could not write '{}'", output));
+    if (access(folder.c_str(), W_OK) != 0) throw_unwritable(output, errno);
 }
 
 void publish(const Report& report, const std::string& format, const std::string& output) {

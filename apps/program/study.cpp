@@ -4,16 +4,17 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+
 #include "program/interrupt.hpp"
 #include "program/progress.hpp"
 
 namespace bayesaim::program {
 
-void StudyArguments::add_to(CLI::App& app) {
-    add_threads(app, threads);
-    app.add_option("--format", format, "table, csv or json")->capture_default_str();
-    app.add_flag("--quiet", quiet, "no messages on standard error");
-    app.parse_complete_callback([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
+void StudyArguments::add_to(Command& command) {
+    add_threads(command, threads);
+    command.text("--format", format, "table, csv or json");
+    command.flag("--quiet", quiet, "no messages on standard error");
+    command.after_parsing([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
 }
 
 experiments::SweepOptions StudyArguments::options() const {
@@ -70,14 +71,14 @@ StudyCounts count_points(const std::vector<experiments::Point>& points) {
     return counts;
 }
 
-Json describe(const std::filesystem::path& directory, const StudyCounts& counts) {
+Record describe(const std::filesystem::path& directory, const StudyCounts& counts) {
     return {{"directory", directory.string()},       {"total", counts.total},   {"done", counts.done},
             {"not_converged", counts.not_converged}, {"failed", counts.failed}, {"missing", counts.missing}};
 }
 
 int finish(const StudyCounts& counts, bool stopped) {
     if (stopped) {
-        fmt::print(stderr, "bayesaim: interrupted; the same command goes on from here\n");
+        fmt::print(stderr, "bayesaim: interrupted; the same command continues from here\n");
         return interrupted_exit_code;
     }
     return counts.not_converged + counts.failed + counts.missing > 0 ? 2 : 0;

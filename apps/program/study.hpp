@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bayesaim/experiments/sweep.hpp"
+
 #include "program/options.hpp"
 #include "program/progress.hpp"
 
@@ -17,15 +18,15 @@ struct StudyArguments {
     std::string format = "table";
     bool quiet = false;
 
-    void add_to(CLI::App& app);
+    void add_to(Command& command);
     experiments::SweepOptions options() const;
 };
 
-/// What a sweep tells goes to the bar; Ctrl-C stops it.
+/// Shows the progress of a sweep in the bar; Ctrl-C stops the sweep.
 std::function<bool(const experiments::SweepProgress&)> show(Progress& progress,
                                                             const std::string& title = "");
 
-/// run_sweep with a bar, and Ctrl-C as a request to stop.
+/// run_sweep with a bar; Ctrl-C stops it.
 experiments::SweepResult sweep_with_progress(const StudyArguments& arguments,
                                              const experiments::Experiment& experiment,
                                              const std::filesystem::path& directory,
@@ -36,9 +37,9 @@ struct StudyCounts {
     StudyCounts& operator+=(const StudyCounts& other);
 };
 StudyCounts count_points(const std::vector<experiments::Point>& points);
-Json describe(const std::filesystem::path& directory, const StudyCounts& counts);
+Record describe(const std::filesystem::path& directory, const StudyCounts& counts);
 
-/// The exit code; says on standard error what a user has to know about it.
+/// Returns the exit code, and explains it on standard error.
 int finish(const StudyCounts& counts, bool stopped);
 
 }  // namespace bayesaim::program

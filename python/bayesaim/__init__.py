@@ -41,8 +41,6 @@ from ._core import (  # noqa: E402
 )
 from ._results import (  # noqa: E402
     AmpResult,
-    DeepAmpResult,
-    DeepTheoryCurve,
     Denoised,
     Descent,
     DescentResult,
@@ -70,7 +68,7 @@ from ._spectral import (  # noqa: E402
     prior_free_entropy,
 )
 from ._theory import theory, thresholds, trajectory  # noqa: E402
-from . import deep  # noqa: E402
+from . import layers  # noqa: E402
 
 if TYPE_CHECKING:
     from . import plot
@@ -86,11 +84,8 @@ __all__ = [
     "Channel",
     "channel_names",
     "Dataset",
-    "deep",
-    "DeepAmpResult",
     "DeepAttention",
     "DeepSequence",
-    "DeepTheoryCurve",
     "denoise",
     "Denoised",
     "Descent",
@@ -106,6 +101,7 @@ __all__ = [
     "HardmaxAsPrinted",
     "inverse_mills_ratio",
     "JointlyDenoised",
+    "layers",
     "Linear",
     "log_normal_cdf",
     "make_channel",
@@ -148,7 +144,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """bayesaim.plot needs matplotlib, which nothing else does: imported when it is used."""
+        """Imports bayesaim.plot at its first use: no other part needs matplotlib."""
         if name == "plot":
             import importlib
 

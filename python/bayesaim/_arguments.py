@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Checks of arguments. A mistake is a TypeError or a ValueError of one line: what, what it takes, what it got."""
+"""Checks of arguments. A mistake raises a TypeError or a ValueError of one line, with the name and the value."""
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from . import _core
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float, float, str], Any]
+Priors = Union[_core.Prior, Sequence[_core.Prior]]  # one for all layers, or one for each
 
 
 def kind_of(value: object) -> str:
@@ -63,7 +64,7 @@ def one_of(name: str, value: Any, known: Sequence[str]) -> str:
 
 
 def real(name: str, value: Any) -> NDArray[Any]:
-    """An array of whatever real numbers it has; a list becomes one."""
+    """An array of real numbers of any type, from an array or a list."""
     if value is None:
         raise TypeError(f"{name} must be an array of numbers, got None")
     try:
@@ -76,8 +77,8 @@ def real(name: str, value: Any) -> NDArray[Any]:
 
 
 def array(name: str, value: ArrayLike) -> Floats:
-    """Finite doubles in C order, of the shape of the argument."""
-    # ascontiguousarray makes a one-dimensional array of a number
+    """Finite doubles in C order, in the shape of the argument."""
+    # ascontiguousarray turns a number into a one-dimensional array
     result = np.asarray(real(name, value), dtype=np.float64, order="C")
     if not np.isfinite(result).all():
         raise ValueError(f"{name} must be finite, got {result[~np.isfinite(result)].flat[0]}")
@@ -85,7 +86,7 @@ def array(name: str, value: ArrayLike) -> Floats:
 
 
 def line(name: str, value: ArrayLike) -> tuple[Floats, bool]:
-    """One-dimensional, and whether it was a single number."""
+    """A one-dimensional array, and whether the argument was a single number."""
     result = array(name, value)
     if result.ndim > 1:
         raise ValueError(f"{name} must be a number or a one-dimensional array, got shape {result.shape}")
@@ -93,7 +94,7 @@ def line(name: str, value: ArrayLike) -> tuple[Floats, bool]:
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:
-    """Of positive numbers."""
+    """The same for positive numbers."""
     ends = real(name, value)
     if ends.shape != (2,) or not 0 < ends[0] < ends[1] < math.inf:
         given = ends.tolist() if ends.size <= 6 else f"shape {ends.shape}"
@@ -102,7 +103,7 @@ def interval(name: str, value: Any) -> tuple[float, float]:
 
 
 def tokens(value: ArrayLike) -> NDArray[Any]:
-    """(n, T, d) in C order, float64 or float32: without a copy if it is that already."""
+    """(n, T, d) in C order, float64 or float32; copied only if necessary."""
     result = real("tokens", value)
     if result.ndim != 3:
         raise ValueError(f"tokens must be an array (samples, tokens, dimension), got shape {result.shape}")
@@ -119,32 +120,35 @@ def prior(value: Any) -> _core.Prior:
 
 
 def law_of(value: Any) -> _core.SpectralLaw:
-    """Of a prior, or as it is."""
+    """The law of a prior, or the law itself."""
     if isinstance(value, _core.SpectralLaw):
         return value
     if not isinstance(value, _core.Prior):
         raise TypeError(f"prior must be a Prior or a SpectralLaw, got {kind_of(value)}")
-    # Asks a method written in Python once. pybind11 would take a caller named `law` for that method itself.
+    # Calls a method written in Python once. pybind11 would take a caller named `law` for that method itself.
     return _core.Prior.law(value)
 
 
-def priors(value: Any, layers: int | None = None) -> list[_core.Prior]:
-    """One for each layer; a single one is that of every layer, where their number is known."""
+def priors(value: Any, layers: int) -> list[_core.Prior]:
+    """One prior per layer; a single prior serves every layer."""
     if isinstance(value, _core.Prior):
-        return [value] * (layers or 1)
+        return [value] * layers
     if not isinstance(value, (list, tuple)) or not all(isinstance(one, _core.Prior) for one in value):
-        raise TypeError(f"prior must be a Prior, or a list of one for each layer, got {kind_of(value)}")
-    if not value or (layers is not None and len(value) != layers):
-        raise ValueError(f"prior must be one, or one for each of the {layers or ''} layers, got {len(value)}")
+        raise TypeError(f"prior must be a Prior such as Wishart(0.5), or a list of one for each layer, got {kind_of(value)}")
+    if len(value) != layers:
+        each = "" if layers == 1 else f", or one for each of the {layers} layers"
+        raise ValueError(f"prior must be one{each}, got {len(value)}")
     return list(value)
 
 
-def channel(value: Any, *, deep: bool = False) -> _core.Channel:
+def channel(value: Any) -> _core.Channel:
     if not isinstance(value, _core.Channel):
         raise TypeError(f"channel must be a Channel, such as Softmax(tokens=2), got {kind_of(value)}")
-    if value.layers > 1 and not deep:
-        raise ValueError(f"channel must be of one layer (bayesaim.deep takes several), got {value.layers} layers")
     return value
+
+
+def model(prior: Priors, value: _core.Channel) -> _core.Model:
+    return _core.Model(priors(prior, channel(value).layers), value)
 
 
 def progress(value: Any) -> Progress | None:

@@ -2,8 +2,8 @@
 """Which kernels OpenBLAS runs on.
 
 A processor newer than OpenBLAS is taken for the oldest one, at a third of the speed. The choice is made when
-OpenBLAS is loaded, and OPENBLAS_CORETYPE corrects it: so does the command-line program, which starts itself again,
-and so do we, if numpy or another library has not loaded OpenBLAS before us. Kernels of another kind round
+OpenBLAS is loaded, and OPENBLAS_CORETYPE corrects it. The command-line program sets it and starts itself again; we
+set it if numpy or another library has not loaded OpenBLAS before us. Kernels of another kind round
 differently: results then agree with the program's to some 12 digits instead of to the last bit.
 """
 from __future__ import annotations
@@ -24,11 +24,11 @@ def _is_loaded() -> bool:
     try:
         return "libopenblas" in Path("/proc/self/maps").read_text()
     except OSError:
-        return True  # cannot know: leave everything as it is
+        return True  # unknown: change nothing
 
 
 def _better_kernels() -> str:
-    """Asked of another process: in this one OpenBLAS would be loaded by the question."""
+    """Runs in another process, because the check loads OpenBLAS."""
     if not sys.executable:
         return ""
     command = [sys.executable, "-E", "-S", "-c", _QUESTION.format(os.path.dirname(os.path.abspath(__file__)))]
@@ -41,7 +41,7 @@ def _better_kernels() -> str:
 
 @contextlib.contextmanager
 def better_kernels() -> Iterator[None]:
-    """While OpenBLAS is loaded; the environment is afterwards as it was."""
+    """Sets the variable while OpenBLAS is loaded, then restores the environment."""
     if VARIABLE in os.environ or _is_loaded():
         yield
         return

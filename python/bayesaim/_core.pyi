@@ -69,8 +69,6 @@ class MultiHead(Prior):
 class UserSpectrum(Prior):
     def __init__(self, eigenvalues: ArrayLike, weights: ArrayLike | None = None) -> None: ...
 
-def prior_names() -> list[str]: ...
-def make_prior(name: str, width: float = 1, spectrum_file: str = "") -> Prior: ...
 def mmse(law: SpectralLaw, noise_variance: Floats, threads: int) -> Floats: ...
 def prior_free_entropy(law: SpectralLaw, inverse_noise_variance: Floats, threads: int) -> Floats: ...
 def denoise(
@@ -83,7 +81,7 @@ def goe(dim: int, seed: int, threads: int) -> Floats: ...
 class Channel:
     """Subclasses define draw and score, and what they know better than quasi-Monte Carlo."""
 
-    def __init__(self, tokens: int = 2) -> None: ...
+    def __init__(self, tokens: int = 2, layers: int = 1) -> None: ...
     @property
     def tokens(self) -> int: ...
     @property
@@ -94,9 +92,12 @@ class Channel:
     def parameters(self) -> dict[str, float]: ...
     def logarithmic_outputs(self) -> bool: ...
     def exact_observations(self) -> int | None: ...
+    def observed_combinations(self) -> int | None: ...
+    def check_outputs(self, outputs: ArrayLike) -> None: ...
     def sampled(self) -> bool: ...
     def draw(self, index: ArrayLike, seed: int = 0, first_sample: int = 0) -> Floats: ...
     def score(self, outputs: ArrayLike, omega: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]: ...
+    def score_with_slope(self, outputs: ArrayLike, omega: ArrayLike, variance: ArrayLike) -> tuple[Floats, Any]: ...
     def predict(self, omega: ArrayLike, variance: ArrayLike = 0) -> Floats: ...
     def score_power(self, overlap: ArrayLike, error: ArrayLike) -> tuple[Any, float]: ...
     def information(self, overlap: ArrayLike, error: ArrayLike) -> float | None: ...
@@ -126,37 +127,53 @@ class DeepSequence(Channel):
 
 def log_normal_cdf(x: Floats) -> Floats: ...
 def inverse_mills_ratio(x: Floats) -> Floats: ...
-def channel_names() -> list[str]: ...
-def make_channel(name: str, tokens: int = 2, beta: float = 1, label_noise: float = 0) -> Channel: ...
 def pair_scales(tokens: int) -> Floats: ...
 
-# ---- theory
+# ---- models and theory
+
+class Model:
+    def __init__(self, priors: list[Prior], channel: Channel) -> None: ...
+
+def channel_names() -> list[str]: ...
+def prior_names() -> list[str]: ...
+def make_channel(
+    name: str,
+    tokens: int | None = None,
+    beta: float | None = None,
+    label_noise: float | None = None,
+    layers: int | None = None,
+    residual: float | None = None,
+) -> Channel: ...
+def make_prior(
+    name: str, width: float | None = None, spectrum: str | None = None, heads: int | None = None
+) -> Prior: ...
 
 class TheorySettings:
-    def __init__(self) -> None: ...
-    small_width: bool
-    tolerance: float
-    max_iterations: int
-    integration_points: int
-    seed: int
-    threads: int
+    def __init__(
+        self,
+        small_width: bool,
+        tolerance: float,
+        max_iterations: int,
+        method: str,
+        integration_points: int,
+        seed: int,
+        threads: int,
+    ) -> None: ...
 
 def theory_curve(
-    prior: Prior,
-    channel: Channel,
+    model: Model,
     alpha: Floats,
     branch: str,
     generalization: bool,
     free_entropy: bool,
     settings: TheorySettings,
     progress: Progress | None,
-) -> dict[str, Any]: ...
+) -> list[dict[str, Any]]: ...
 def trajectory(
-    prior: Prior, channel: Channel, alpha: float, iterations: int, informed: bool, settings: TheorySettings
+    model: Model, alpha: float, iterations: int, informed: bool, settings: TheorySettings
 ) -> Floats: ...
-def thresholds(
-    prior: Prior, channel: Channel, lowest: float, highest: float, settings: TheorySettings
-) -> dict[str, Any]: ...
+def thresholds(model: Model, lowest: float, highest: float, settings: TheorySettings) -> dict[str, Any]: ...
+def recovery_growth_rate(model: Model, alpha: float, settings: TheorySettings) -> float: ...
 
 # ---- data and estimators
 
@@ -182,8 +199,7 @@ def dataset_from_arrays(
     tokens: NDArray[Any], outputs: ArrayLike | None, weights: NDArray[Any] | None
 ) -> Dataset: ...
 def generate(
-    prior: Prior,
-    channel: Channel,
+    model: Model,
     dim: int,
     alpha: float,
     seed: int,
@@ -193,7 +209,7 @@ def generate(
     threads: int,
 ) -> Dataset: ...
 def read_dataset(file: str, channel: Channel) -> Dataset: ...
-def write_dataset(dataset: Dataset, file: str, priors: list[Prior], channel: Channel, single: bool) -> None: ...
+def write_dataset(dataset: Dataset, file: str, model: Model, single: bool) -> None: ...
 
 class AmpOptions:
     def __init__(self) -> None: ...
@@ -201,7 +217,7 @@ class AmpOptions:
     tolerance: float
     damping: float
     adaptive_damping: bool
-    initial_error: float | None
+    response: str
 
 class DescentOptions:
     def __init__(self) -> None: ...
@@ -227,12 +243,14 @@ class Checkpoint:
     resume: bool
 
 def checkpoint_settings(file: str) -> str: ...
+def student_columns(width: float, dim: int) -> int: ...
 def run_amp(
     dataset: Dataset,
-    prior: Prior,
-    channel: Channel,
+    model: Model,
     options: AmpOptions,
-    initial_estimate: ArrayLike | None,
+    initial: str | ArrayLike,
+    initial_error: ArrayLike | None,
+    seed: int,
     threads: int,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
@@ -246,7 +264,7 @@ def run_descent(
     progress: Progress | None,
 ) -> dict[str, Any]: ...
 def predict(
-    dataset: Dataset, estimate: ArrayLike, error: float, channel: Channel, threads: int
+    dataset: Dataset, estimates: ArrayLike, error: ArrayLike, channel: Channel, threads: int
 ) -> tuple[Floats, Floats]: ...
 
 # ---- experiments and contracts
@@ -291,22 +309,6 @@ def check_prior(
 
 # ---- several layers
 
-def deep_theory_curve(
-    priors: list[Prior],
-    channel: Channel,
-    alpha: Floats,
-    informed: bool,
-    generalization: bool,
-    settings: TheorySettings,
-    progress: Progress | None,
-) -> dict[str, Any]: ...
-def deep_trajectory(
-    priors: list[Prior], channel: Channel, alpha: float, iterations: int, informed: bool, settings: TheorySettings
-) -> Floats: ...
-def deep_strong_recovery(priors: list[Prior], channel: Channel) -> float: ...
-def recovery_growth_rate(
-    priors: list[Prior], channel: Channel, alpha: float, settings: TheorySettings
-) -> float: ...
 def cavity_covariance(priors: list[Prior], precision: ArrayLike) -> Floats: ...
 def free_cumulants(law: SpectralLaw, count: int) -> Floats: ...
 
@@ -316,30 +318,6 @@ class FreeMoments:
     def signal_moment(self, layer: int, word: list[int]) -> float: ...
     def divergence(self, layer: int, word: list[int]) -> float: ...
 
-def deep_generate(
-    priors: list[Prior],
-    channel: Channel,
-    dim: int,
-    alpha: float,
-    seed: int,
-    regenerate: bool,
-    single: bool,
-    test: bool,
-    threads: int,
-) -> Dataset: ...
-def run_deep_amp(
-    dataset: Dataset,
-    priors: list[Prior],
-    channel: Channel,
-    max_iterations: int,
-    tolerance: float,
-    damping: float,
-    threads: int,
-    progress: Progress | None,
-) -> dict[str, Any]: ...
-def predict_deep(
-    dataset: Dataset, estimates: ArrayLike, error: ArrayLike, channel: Channel, threads: int
-) -> tuple[Floats, Floats]: ...
 def denoise_jointly(
     priors: list[Prior],
     noisy: ArrayLike,

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
 from . import _arguments as check
 from . import _core
-from ._arguments import Floats
+from ._arguments import Floats, Priors
 
 
 class Dataset:
-    """What an estimator sees: tokens (n, T, d) and outputs (n, T, T), as the channel draws them.
+    """The input of an estimator: tokens (n, T, d) and outputs (n, T, T), as the channel draws them.
 
-    For softmax outputs are logarithms of probabilities. Tokens in C order, float64 or float32, are used where they
-    are, without a copy: do not change them while an estimator runs. Everything else is copied once. `weights` is S, if
+    For softmax, outputs are logarithms of probabilities. Tokens in C order, float64 or float32, are used without a
+    copy: do not change them while an estimator runs. Everything else is copied once. `weights` is S, if
     you know it, (L, d, d) for several layers: estimators then measure their error.
 
     >>> bayesaim.Dataset(tokens, np.log(attention))
@@ -40,7 +39,7 @@ class Dataset:
 
     @property
     def tokens(self) -> NDArray[Any]:
-        """(n, T, d): your array, or a view; a new array where none is kept in double precision."""
+        """(n, T, d): your array, a view, or a new array if no double-precision tokens are in memory."""
         return self._data.tokens
 
     @property
@@ -50,7 +49,7 @@ class Dataset:
 
     @property
     def weights(self) -> Floats | None:
-        """S, where it is known, a view; (L, d, d) for several layers."""
+        """S as a view, None if it is not known; (L, d, d) for several layers."""
         return self._data.weights
 
     @property
@@ -69,16 +68,16 @@ class Dataset:
         return self._data.alpha
 
     def check(self, channel: _core.Channel) -> None:
-        """ValueError unless the outputs are such that the channel can have produced them.
+        """Raises ValueError unless the channel can have produced these outputs.
 
         >>> data.check(bayesaim.Softmax(2))
         """
-        self._data.check(check.channel(channel, deep=True))
+        self._data.check(check.channel(channel))
 
     def attention_indices(self, weights: ArrayLike, *, threads: int = 0) -> Floats:
         """htilde_ab = tau_ab (x_a' S x_b - delta_ab Tr S) / sqrt(d) over the pairs a <= b, n x K.
 
-        With weights (L, d, d) n x L K, layer by layer.
+        For weights (L, d, d) the result is n x L K, layer by layer.
 
         >>> data.attention_indices(data.weights)
         """
@@ -87,18 +86,17 @@ class Dataset:
     def save(
         self,
         file: str | os.PathLike[str],
-        prior: _core.Prior | Sequence[_core.Prior],
+        prior: Priors,
         channel: _core.Channel,
         *,
         precision: str = "double",
     ) -> None:
-        """HDF5 file for `bayesaim fit` and read_dataset; the prior is a list where those of several layers differ.
+        """Writes an HDF5 file, for `bayesaim fit` and read_dataset. The prior is a list if layers have different ones.
 
         >>> data.save("data.h5", bayesaim.Wishart(0.5), bayesaim.Softmax(2))
         """
         single = check.one_of("precision", precision, ["double", "float"]) == "float"
-        priors = check.priors(prior, check.channel(channel, deep=True).layers)
-        _core.write_dataset(self._data, os.fspath(file), priors, channel, single)
+        _core.write_dataset(self._data, os.fspath(file), check.model(prior, channel), single)
 
     def to_dict(self) -> dict[str, Any]:
         return {"tokens": self.tokens, "outputs": self.outputs, "weights": self.weights}
@@ -114,22 +112,8 @@ class Dataset:
         )
 
 
-def _synthetic_arguments(
-    dim: int, alpha: float, seed: int, token_storage: str, precision: str, test: bool, threads: int
-) -> tuple[int, float, int, bool, bool, bool, int]:
-    return (
-        check.count("dim", dim, 1),
-        check.number("alpha", alpha),
-        check.seed(seed),
-        check.one_of("token_storage", token_storage, ["memory", "regenerate"]) == "regenerate",
-        check.one_of("precision", precision, ["double", "float"]) == "float",
-        bool(test),
-        check.threads(threads),
-    )
-
-
 def generate(
-    prior: _core.Prior,
+    prior: Priors,
     channel: _core.Channel,
     *,
     dim: int = 100,
@@ -140,22 +124,33 @@ def generate(
     test: bool = False,
     threads: int = 0,
 ) -> Dataset:
-    """S from the prior, standard normal tokens, outputs from the channel: n = alpha d^2 samples.
+    """Draws S from the prior, standard normal tokens, and outputs from the channel: n = alpha d^2 samples.
 
         y ~ P(y | h),  h_ab = (x_a' S x_b - delta_ab Tr S) / sqrt(d)
 
-    The same seed gives the bits of `bayesaim generate`; `test` gives other samples of the same S.
-    `token_storage="regenerate"` keeps no tokens in memory.
+    With several layers each S_l comes from its prior: one for all layers, or a list of one for each. The same seed gives
+    the bits of `bayesaim generate`; `test` gives other samples of the same S. `token_storage="regenerate"` keeps no tokens
+    in memory.
 
     >>> data = bayesaim.generate(bayesaim.Wishart(0.5), bayesaim.Softmax(2), dim=100, alpha=0.1, seed=1)
     """
-    options = _synthetic_arguments(dim, alpha, seed, token_storage, precision, test, threads)
-    return Dataset._of(_core.generate(check.prior(prior), check.channel(channel), *options))
+    return Dataset._of(
+        _core.generate(
+            check.model(prior, channel),
+            check.count("dim", dim, 1),
+            check.number("alpha", alpha),
+            check.seed(seed),
+            check.one_of("token_storage", token_storage, ["memory", "regenerate"]) == "regenerate",
+            check.one_of("precision", precision, ["double", "float"]) == "float",
+            bool(test),
+            check.threads(threads),
+        )
+    )
 
 
 def read_dataset(file: str | os.PathLike[str], channel: _core.Channel) -> Dataset:
-    """A dataset file, checked as data of this channel.
+    """Reads a dataset file and checks it as data of this channel.
 
     >>> data = bayesaim.read_dataset("data.h5", bayesaim.Softmax(2))
     """
-    return Dataset._of(_core.read_dataset(os.fspath(file), check.channel(channel, deep=True)))
+    return Dataset._of(_core.read_dataset(os.fspath(file), check.channel(channel)))

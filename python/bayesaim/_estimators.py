@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from . import _core
+from ._arguments import Priors
 from ._results import AmpResult, Descent, DescentResult, Prediction
 from ._data import Dataset
 
@@ -23,29 +23,36 @@ def _dataset(value: Any) -> _core.Dataset:
     return value._data
 
 
+_AMP = _core.AmpOptions()
+
+
 def amp(
     data: Dataset,
-    prior: _core.Prior,
+    prior: Priors,
     channel: _core.Channel,
     *,
-    max_iterations: int = 200,
-    tolerance: float = 1e-6,
-    damping: float = 0.5,
-    adaptive_damping: bool = False,
+    max_iterations: int = _AMP.max_iterations,
+    tolerance: float = _AMP.tolerance,
+    damping: float = _AMP.damping,
+    adaptive_damping: bool = _AMP.adaptive_damping,
+    response: str = _AMP.response,
     initial: str | ArrayLike = "mean",
-    initial_error: float | None = None,
+    initial_error: ArrayLike | None = None,
     seed: int = 0,
     threads: int = 0,
     progress: Any = None,
 ) -> AmpResult:
-    """Approximate message passing, as `bayesaim amp` and `bayesaim fit`.
+    """Approximate message passing, as in `bayesaim amp` and `bayesaim fit`.
 
-        omega = tau (x_a' Shat x_b - delta_ab Tr Shat)/sqrt(d) - V g,  V = 2 C,  g = d log Z(y, omega, V) / d omega
-        qhat = 4/d^2 sum g^2,  R = Shat + 2/(d qhat) sum g_ab Z_ab,  Shat = denoise(R, 1/qhat),  C = mmse(1/qhat)
+        omega = htilde(Shat) - O g,  g = d log Z(y, omega, 2 C) / d omega,  qhat = (4/d^2) sum g g'
+        R_l = Shat_l + sum_m (A^-1)_lm (2/d) sum g^m_ab Z_ab,  D = A^-1 qhat A^-1
+        Shat, C = denoise(R, D),  O = 2 C D^-1 A^-1
 
-    `initial` is "mean" (kappa1 I), "prior" (a draw, of `seed`), "informed" (the known weights) or a matrix. Damping 0.2
-    suits hardmax; softmax and linear need 0.5. `progress` is a callback(done, total, text), which may return False to
-    stop, or a tqdm bar. Ctrl-C stops after the iteration under way.
+    `prior` is one for all layers, or a list with one per layer. `response` chooses A: "power" (qhat), "slope" ((4/d^2)
+    sum -dg/domega) or "automatic" (the slope for several layers and at few samples). `initial` is "mean" (kappa1 I), "prior"
+    (a draw, of `seed`), "informed" (the known weights), a matrix, or a list of one for each layer; `initial_error` is its
+    error C. Damping 0.2 suits hardmax; softmax and linear need 0.5. `progress` is a callback(done, total, text), which may
+    return False to stop, or a tqdm bar. Ctrl-C stops after the current iteration.
 
     >>> bayesaim.amp(data, bayesaim.Wishart(0.5), bayesaim.Softmax(2)).error
     """
@@ -55,31 +62,25 @@ def amp(
     options.tolerance = check.number("tolerance", tolerance)
     options.damping = check.number("damping", damping)
     options.adaptive_damping = bool(adaptive_damping)
-    check.prior(prior)
-    start: Any = None
-    if not isinstance(initial, str):
-        start = initial
-    elif check.one_of("initial", initial, ["mean", "prior", "informed"]) == "prior":
-        start = prior.sample(core.dim, check.seed(seed), 1)
-        options.initial_error = 2 * check.law_of(prior).variance()
-    elif initial == "informed":
-        if core.weights is None:
-            raise ValueError("initial must be 'mean', 'prior' or a matrix where the weights are not known, got 'informed'")
-        start = core.weights
-        options.initial_error = 1e-6 * check.law_of(prior).variance()
-    if initial_error is not None:
-        options.initial_error = check.number("initial_error", initial_error)
-    return AmpResult(
-        **_core.run_amp(
-            core, prior, check.channel(channel), options, start, check.threads(threads), check.progress(progress)
-        )
+    options.response = response
+    result = _core.run_amp(
+        core,
+        check.model(prior, channel),
+        options,
+        initial,
+        initial_error,
+        check.seed(seed),
+        check.threads(threads),
+        check.progress(progress),
     )
+    estimates = result["estimates"]
+    return AmpResult(estimate=estimates[0] if len(estimates) == 1 else None, **result)
 
 
 def _descent_settings(
     data: _core.Dataset, channel: _core.Channel, options: _core.DescentOptions, starts: int
 ) -> dict[str, Any]:
-    """All that the bits of a descent depend on. The outputs tell of the tokens: they are a function of them."""
+    """Everything that the bits of a descent depend on. The outputs stand for the tokens, of which they are a function."""
     names = [name for name in dir(options) if not name.startswith("_")]
     outputs = b"" if data.outputs is None else np.ascontiguousarray(data.outputs).tobytes()
     return {
@@ -142,18 +143,15 @@ def gradient_descent(
 
         L(W) = sum_samples sum_ab (y_ab - g(h)_ab)^2,  S = W W^T / sqrt(r d)
 
-    Softmax and linear channels. The same bits as `bayesaim gd` for the same seed, whatever the threads. `checkpoint` is an
-    HDF5 file that keeps the descents every so many steps and when the run is stopped; with `resume` the same call goes on
-    from it, to the same bits.
+    For softmax and linear channels. The same seed gives the bits of `bayesaim gd`, for any number of threads. `checkpoint`
+    is an HDF5 file, written at regular steps and when the run is stopped; with `resume` the same call continues from it
+    and ends with the same bits.
 
     >>> bayesaim.gradient_descent(data, bayesaim.Softmax(2), width=0.5, starts=8).averaged_errors[-1]
     """
     core = _dataset(data)
     options = _core.DescentOptions()
-    columns = check.number("width", width) * core.dim
-    if not 0.5 <= columns < 1e6 + 0.5:
-        raise ValueError(f"width must be such that W has 1 to 1000000 columns, got {width}")
-    options.width = math.floor(columns) + (columns % 1 >= 0.5)  # as std::round: a half goes up
+    options.width = _core.student_columns(check.number("width", width), core.dim)
     options.plain = check.one_of("optimizer", optimizer, ["adam", "gd"]) == "gd"
     options.single = check.one_of("precision", precision, ["float", "double"]) == "float"
     options.learning_rate = check.number("learning_rate", learning_rate)
@@ -186,25 +184,21 @@ def predict(
     estimate: AmpResult | ArrayLike,
     channel: _core.Channel,
     *,
-    error: float | None = None,
+    error: ArrayLike | None = None,
     threads: int = 0,
 ) -> Prediction:
-    """Outputs of new samples from an estimate Shat and its error C, by default what AMP predicted for it.
+    """Outputs of new samples from an estimate Shat and its error C (default: the error that AMP predicts).
 
         E[g(htilde)], htilde ~ N(omega, 2 C);  plug-in: g(omega)
 
-    Probabilities for softmax.
+    Estimates of several layers are (L, d, d), their error is L x L. Outputs of softmax channels are probabilities.
 
     >>> bayesaim.predict(new_tokens, result, bayesaim.Softmax(2)).bayes_optimal
     """
     data = tokens if isinstance(tokens, Dataset) else Dataset(tokens)
+    if isinstance(estimate, AmpResult):
+        error = estimate.predicted_error_matrix if error is None else error
+        estimate = estimate.estimates
     if error is None:
-        if not isinstance(estimate, AmpResult):
-            raise TypeError("error must be a number where the estimate is not a result of AMP, got None")
-        error = estimate.predicted_error
-    matrix = estimate.estimate if isinstance(estimate, AmpResult) else check.real("estimate", estimate)
-    return Prediction(
-        *_core.predict(
-            data._data, matrix, check.number("error", error), check.channel(channel), check.threads(threads)
-        )
-    )
+        raise TypeError("error must be given where the estimate is not a result of AMP, got None")
+    return Prediction(*_core.predict(data._data, estimate, error, check.channel(channel), check.threads(threads)))

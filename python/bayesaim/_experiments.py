@@ -52,9 +52,9 @@ def sweep(
     threads: int = 0,
     progress: Any = None,
 ) -> SweepResult:
-    """Does what is missing of a study in a run directory, with the same files and bytes as `bayesaim sweep`.
+    """Computes the missing points of a study in a run directory, with the files and bytes of `bayesaim sweep`.
 
-    Ctrl-C keeps what is finished: the same call goes on from there. `progress` is called from the threads that work.
+    Ctrl-C keeps the finished points; the same call continues from there. Worker threads call `progress`.
 
     >>> bayesaim.sweep("examples/study.toml", "results/study").column("error")
     """
@@ -76,7 +76,7 @@ def plan(
     retry_failed: bool = False,
     threads: int = 0,
 ) -> SweepPlan:
-    """What sweep would do, and how long that may take; as `bayesaim sweep --dry-run`.
+    """The number of points that sweep would compute and the estimated time, as `bayesaim sweep --dry-run`.
 
     >>> bayesaim.plan("examples/study.toml", "results/study").seconds
     """
@@ -86,7 +86,7 @@ def plan(
 
 
 def merge(directories: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> SweepResult:
-    """Gathers the run directories of the shards of a study in `output`, as `bayesaim merge`.
+    """Joins the run directories of the shards of a study in `output`, as `bayesaim merge`.
 
     >>> bayesaim.merge(["results/study-1", "results/study-2"], "results/study")
     """
@@ -99,7 +99,7 @@ def merge(directories: Sequence[str | os.PathLike[str]], output: str | os.PathLi
 def rerun(
     provenance: str | os.PathLike[str], directory: str | os.PathLike[str], *, threads: int = 0, progress: Any = None
 ) -> RerunResult:
-    """Does a study again from its provenance.json in another directory, and compares the bits; as `bayesaim rerun`.
+    """Repeats a study from its provenance.json in another directory, and compares the bits, as `bayesaim rerun`.
 
     >>> bayesaim.rerun("results/study/provenance.json", "results/again").same_bits
     """

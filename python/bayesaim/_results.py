@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What computations return: plain data, with arrays where there are many numbers."""
+"""Results of computations: plain data and arrays."""
 from __future__ import annotations
 
 import dataclasses
@@ -31,7 +31,7 @@ def _short(value: Any) -> str:
 
 
 class Result:
-    """Fields by name; `print` shows them in short, `to_dict` gives them all."""
+    """Fields by name; `print` shows a short form, `to_dict` returns all."""
 
     def _fields(self) -> Iterator[tuple[str, Any]]:
         for field in dataclasses.fields(self):
@@ -54,20 +54,25 @@ class Result:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class TheoryCurve(Result):
-    """Bayes-optimal errors for large d, one entry for each alpha (columns as of `bayesaim theory`)."""
+    """Errors for large d, one entry for each alpha (columns as of `bayesaim theory`).
+
+    Matrices between layers are numbers for one layer, (n, L, L) for several.
+    """
 
     alpha: Floats
-    estimation_error: Floats  #: E||Shat - S||^2/d = Q - q
-    standard_error: Floats  #: of the former, where an expectation was sampled; 0 otherwise
+    estimation_error: Floats  #: E||Shat - S||^2/d = Tr C, the sum over layers
+    standard_error: Floats  #: of estimation_error, if an expectation was sampled; 0 otherwise
     overlap: Floats  #: q
     conjugate_overlap: Floats  #: qhat; infinite at exact recovery
-    algorithmic_error: Floats | None  #: what AMP reaches; None where one fixed point alone was asked for
+    algorithmic_error: Floats | None  #: the error that AMP reaches; None unless branch is "optimal"
     generalization_error: Floats | None  #: of the Bayes-optimal prediction of a new output; None unless asked for
     generalization_standard_error: Floats | None
     plugin_generalization_error: Floats | None  #: of the prediction g(omega)
-    free_entropy: Floats | None  #: -q qhat/4 + I_in(qhat) + alpha I_out(q), NaN where not known; None unless asked for
+    free_entropy: Floats | None  #: -q qhat/4 + I_in(qhat) + alpha I_out(q), NaN if not known; None unless asked for
     status: NDArray[np.str_]
     iterations: NDArray[np.int64]
+    layer_errors: Floats | None = None  #: E||Shat_l - S_l||^2/d, (n, L); None for one layer
+    error_matrix: Floats | None = None  #: C = Q - q, (n, L, L); None for one layer
 
     def __len__(self) -> int:
         return len(self.alpha)
@@ -75,9 +80,9 @@ class TheoryCurve(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Thresholds(Result):
-    """None where there is none."""
+    """Thresholds in alpha; None for a threshold that does not exist."""
 
-    weak_recovery_scaled: float  #: in alpha/width at small width
+    weak_recovery_scaled: float | None  #: in alpha/width at small width; one layer
     strong_recovery: float | None  #: error zero from here on
     information_theoretic: float | None  #: where the optimal error vanishes or jumps
     algorithmic: float | None  #: the same for an efficient algorithm
@@ -94,22 +99,30 @@ class Denoised(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class AmpResult(Result):
-    """The last iterate of AMP (the most consistent one if it diverged), and its history, an entry per iteration."""
+    """The last iterate of AMP (the most consistent one if it diverged), and its history, an entry per iteration.
 
-    estimate: Floats
-    predicted_error: float  #: C = mmse(1/qhat)
-    error: float | None  #: ||estimate - S||^2/d, where S is known
+    Matrices between layers are numbers in the history of one layer, (iterations, L, L) arrays for several.
+    """
+
+    estimate: Floats | None  #: Shat of one layer; None for several
+    estimates: Floats  #: Shat_l, (L, d, d)
+    predicted_error: float  #: Tr C
+    error: float | None  #: sum over layers of ||Shat_l - S_l||^2/d; None if S is not known
+    predicted_error_matrix: Floats  #: C, L x L
+    error_matrix: Floats | None  #: Tr (Shat_l - S_l)(Shat_k - S_k)/d; None if S is not known
     status: str
-    true_errors: Floats  #: NaN where S is not known
+    true_errors: Floats  #: NaN if S is not known
     predicted_errors: Floats
-    self_overlaps: Floats  #: ||Shat||^2/d
+    self_overlaps: Floats  #: Tr Shat_l Shat_k / d
     conjugate_overlaps: Floats  #: qhat
+    responses: Floats  #: A
+    noise_variances: Floats  #: D of R
     changes: Floats
     seconds: Floats
 
     @property
     def iterations(self) -> int:
-        return len(self.predicted_errors)
+        return len(self.changes)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -160,7 +173,7 @@ class SweepResult(Result):
     summary: str  #: as in summary.csv, means over seeds
 
     def column(self, name: str) -> NDArray[Any]:
-        """A setting or a value of every point; where a point has none, NaN, or "" among texts.
+        """A setting or a value of every point; a missing number is NaN, a missing text "".
 
         >>> result.column("error")
         """
@@ -180,7 +193,7 @@ class SweepResult(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class RerunResult(SweepResult):
-    """A study done again, beside what it gave before."""
+    """A repeated study, compared with its first results."""
 
     compared: int  #: points with a result both times
     same_bits: int  #: of those
@@ -188,61 +201,14 @@ class RerunResult(SweepResult):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class SweepPlan(Result):
-    """What a sweep would do."""
+    """The work that a sweep would do."""
 
     tasks: int  #: of the shard
     done: int
     failed: int
     missing: int
-    seconds: float  #: estimate for what is missing
-    measured: bool  #: by runs of this study, rather than by counting operations
-
-
-# ---- several layers: matrices between layers are L x L, their traces are what one layer's numbers are
-
-
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class DeepTheoryCurve(Result):
-    """Errors of several layers for large d, one entry for each alpha (columns as of `bayesaim theory`)."""
-
-    alpha: Floats
-    estimation_error: Floats  #: sum over layers of E||Shat_l - S_l||^2/d = Tr C
-    standard_error: Floats  #: of the former, from the sampled expectations
-    error: Floats  #: C = Q - q, (n, L, L)
-    overlap: Floats  #: q
-    conjugate_overlap: Floats  #: qhat; infinite at exact recovery
-    generalization_error: Floats | None  #: of the Bayes-optimal prediction of a new output; None unless asked for
-    plugin_generalization_error: Floats | None  #: of the prediction g(omega)
-    status: NDArray[np.str_]
-    iterations: NDArray[np.int64]
-
-    @property
-    def layer_errors(self) -> Floats:
-        """E||Shat_l - S_l||^2/d, (n, L)"""
-        return np.diagonal(self.error, axis1=1, axis2=2)
-
-    def __len__(self) -> int:
-        return len(self.alpha)
-
-
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class DeepAmpResult(Result):
-    """The last iterate of AMP (the most consistent one if it diverged), and its history, an entry per iteration."""
-
-    estimates: Floats  #: Shat_l, (L, d, d)
-    predicted_error: Floats  #: C, L x L
-    error: Floats | None  #: Tr (Shat_l - S_l)(Shat_k - S_k)/d, L x L, where the S are known; its trace is the error
-    status: str
-    true_errors: Floats | None  #: (iterations, L, L)
-    predicted_errors: Floats
-    self_overlaps: Floats  #: Tr Shat_l Shat_k / d
-    noise_covariances: Floats  #: Delta of R
-    changes: Floats
-    seconds: Floats
-
-    @property
-    def iterations(self) -> int:
-        return len(self.changes)
+    seconds: float  #: estimate for the missing points
+    measured: bool  #: from runs of this study, rather than from operation counts
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

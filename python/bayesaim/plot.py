@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from . import _arguments as check
 from . import _core
 from ._arguments import Floats
-from ._results import AmpResult, DeepAmpResult, DeepTheoryCurve, TheoryCurve
+from ._results import AmpResult, TheoryCurve
 from ._spectral import Spectrum
 
-BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"  # told apart by everyone
+BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"  # safe for colour-blind readers
 
 
 def _axes(ax: Any) -> Any:
@@ -25,14 +25,16 @@ def _axes(ax: Any) -> Any:
 
 
 def theory(
-    curve: TheoryCurve | DeepTheoryCurve,
+    curve: TheoryCurve,
     *,
     generalization: bool = False,
     label: str = "Bayes-optimal",
     log: bool | None = None,
     ax: Any = None,
 ) -> Any:
-    """Error against alpha, and the generalisation error dashed; logarithmic axes where no error is 0, unless told.
+    """Error against alpha, and the generalisation error dashed.
+
+    By default axes are logarithmic if all errors are positive and their largest ratio exceeds 30.
 
     >>> bayesaim.plot.theory(bayesaim.theory(prior, channel, np.linspace(0.01, 0.2, 100)))
     """
@@ -58,18 +60,18 @@ def theory(
 
 
 def _traces(errors: Floats) -> Floats:
-    """Of several layers the sum of their errors."""
+    """The error, summed over layers."""
     return np.asarray(np.trace(errors, axis1=1, axis2=2)) if errors.ndim == 3 else errors
 
 
 def amp_trajectory(
-    result: AmpResult | DeepAmpResult,
+    result: AmpResult,
     state_evolution: ArrayLike | None = None,
     *,
     bayes_optimal: float | None = None,
     ax: Any = None,
 ) -> Any:
-    """Error of AMP, measured and predicted, against iterations, beside the trajectory of state evolution.
+    """Error of AMP, measured and predicted, against iterations, with the trajectory of state evolution.
 
     State evolution has no damping: run AMP with damping=0 to compare step by step, or give the fixed point alone.
 
@@ -77,7 +79,7 @@ def amp_trajectory(
     """
     ax = _axes(ax)
     steps = np.arange(1, result.iterations + 1)
-    if result.true_errors is not None and np.isfinite(result.true_errors).any():
+    if np.isfinite(result.true_errors).any():
         ax.plot(steps, _traces(result.true_errors), "o", ms=4, color=VERMILION, label="AMP, measured")
     ax.plot(steps, _traces(result.predicted_errors), "x", ms=5, color=GREEN, label="AMP, its own prediction")
     if state_evolution is not None:
@@ -94,7 +96,7 @@ def amp_trajectory(
 def spectrum(
     spectrum: Spectrum, eigenvalues: ArrayLike | None = None, *, bins: int = 60, points: int = 400, ax: Any = None
 ) -> Any:
-    """Density of the eigenvalues of S + sqrt(D) Xi, over a histogram of those of a matrix.
+    """Density of the eigenvalues of S + sqrt(D) Xi, over a histogram of the eigenvalues of a matrix.
 
     >>> bayesaim.plot.spectrum(bayesaim.Spectrum(prior, 0.1), np.linalg.eigvalsh(noisy))
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Does a channel or a prior of your own keep the contract? The checks that ours pass."""
+"""Checks the contract of your own channels and priors; those of the library pass them."""
 from __future__ import annotations
 
 from . import _arguments as check
@@ -19,9 +19,9 @@ def check_channel(
 ) -> list[str]:
     """One line for each promise that is broken; an empty list if all is well.
 
-    The score is the gradient of log Z, centred, with E g g^T = -E dg/domega, commutes with permutations of tokens;
-    score_power, information, generalization and predict agree with it and with samples. `label_noise` says that outputs
-    have noise that predictions leave out, `score_accuracy` that the score is only so accurate.
+    The score is the gradient of log Z, is centred, has E g g^T = -E dg/domega and commutes with permutations of tokens;
+    score_power, information, generalization and predict agree with it and with samples. `label_noise` states that outputs
+    have noise that predictions leave out; `score_accuracy` is the accuracy of the score.
 
     >>> assert not bayesaim.testing.check_channel(MyChannel())
     """

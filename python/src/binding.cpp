@@ -5,7 +5,6 @@
 #include <limits>
 #include <string_view>
 
-#include <Eigen/Eigenvalues>
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -27,7 +26,7 @@ std::string shape_text(const py::array& array) {
     return py::str(py::tuple(array.attr("shape"))).cast<std::string>();
 }
 
-/// True and False, Python's or numpy's: they count as 1 and 0 for Python, but are not meant as numbers.
+/// Whether this is True or False, of Python or numpy. Python takes them for 1 and 0, the module does not.
 bool is_truth_value(const py::handle& value) {
     const std::string_view type = Py_TYPE(value.ptr())->tp_name;
     return PyBool_Check(value.ptr()) || type == "numpy.bool_" || type == "numpy.bool";
@@ -131,6 +130,9 @@ linalg::Matrix symmetric_matrix(const char* name, const py::handle& value) {
 }
 
 std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value) {
+    const py::array any = py::array::ensure(value);
+    if (!any) PyErr_Clear();
+    if (any && any.ndim() == 2) return {symmetric_matrix(name, any)};
     const Array array = numbers(name, value, 3);
     if (array.shape(1) != array.shape(2)) throw_invalid(name, "square", "shape " + shape_text(array));
     std::vector<linalg::Matrix> result;
@@ -151,8 +153,8 @@ linalg::Overlap covariance(const char* name, const py::handle& value, int layers
     }
     const linalg::Matrix matrix = symmetric_matrix(name, value);
     check_size(fmt::format("layers of the {}", name), matrix.rows(), layers);
-    const double smallest = Eigen::SelfAdjointEigenSolver<linalg::Matrix>(matrix).eigenvalues()[0];
-    // rounding leaves a zero eigenvalue slightly negative
+    const double smallest = linalg::smallest_eigenvalue(matrix);
+    // rounding may make a zero eigenvalue slightly negative
     if (smallest < -1e-14 * matrix.norm()) throw_invalid(name, "without negative eigenvalues", smallest);
     return matrix;
 }
@@ -160,6 +162,32 @@ linalg::Overlap covariance(const char* name, const py::handle& value, int layers
 py::dict to_dict(const Parameters& parameters) {
     py::dict result;
     for (const auto& [key, value] : parameters) result[py::str(key)] = value;
+    return result;
+}
+
+namespace {
+
+py::object to_python(const Value& value) {
+    return std::visit(
+        []<class Kind>(const Kind& one) -> py::object {
+            if constexpr (std::is_same_v<Kind, Value::List>) {
+                py::list list;
+                for (const Value& item : one) list.append(to_python(item));
+                return list;
+            } else if constexpr (std::is_same_v<Kind, std::monostate>) {
+                return py::none();
+            } else {
+                return py::cast(one);
+            }
+        },
+        value.variant());
+}
+
+}  // namespace
+
+py::dict to_dict(const Record& record) {
+    py::dict result;
+    for (const auto& [name, value] : record) result[py::str(name)] = to_python(value);
     return result;
 }
 
@@ -208,6 +236,10 @@ py::array to_array(const std::vector<double>& values) {
 py::array to_array(const linalg::Vector& values) { return py::array_t<double>(values.size(), values.data()); }
 
 py::array to_array(const linalg::Overlap& matrix) { return to_array(linalg::Matrix(matrix)); }
+
+py::object layer_matrix(const linalg::Overlap& matrix) {
+    return matrix.size() == 1 ? py::object(py::float_(matrix(0, 0))) : to_array(matrix);
+}
 
 py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape) {
     return array.attr("reshape")(py::cast(shape)).cast<py::array>();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <limits>
@@ -16,15 +17,16 @@
 #include <pybind11/stl.h>
 
 #include "bayesaim/channels/channel.hpp"
+#include "bayesaim/core/record.hpp"
 #include "bayesaim/linalg/blas.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
 
-/// What all parts of the Python module share: arguments, arrays, progress.
+/// Shared by all parts of the Python module: arguments, arrays, progress.
 namespace bayesaim::python {
 
 namespace py = pybind11;
 
-/// Double, C-contiguous; made so by a copy where it is not.
+/// Double, C-contiguous; other arrays are copied.
 using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 // ---- arguments: a caller's mistake is a TypeError or ValueError of one line -------------------------------
@@ -33,20 +35,20 @@ double number(const char* name, const py::handle& value);
 int whole_number(const char* name, const py::handle& value);
 std::uint64_t seed_number(const char* name, const py::handle& value);  ///< 0 to 2^64 - 1
 std::string text(const char* name, const py::handle& value);
-/// Finite real numbers of any shape with so many dimensions.
+/// Finite real numbers with this number of dimensions, of any shape.
 Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions);
-/// n x columns; (n, T, T) counts as n x T^2.
+/// An n x columns array; (n, T, T) counts as n x T^2.
 channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns);
 /// A square symmetric matrix.
 linalg::Matrix symmetric_matrix(const char* name, const py::handle& value);
-/// (L, d, d), an array or a list of matrices, each symmetric.
+/// Symmetric matrices: an (L, d, d) array, a list, or one d x d matrix.
 std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value);
-/// L x L, symmetric, no negative eigenvalue; a number stands for so many times the identity.
+/// An L x L symmetric matrix without negative eigenvalues; a number is a multiple of the identity.
 linalg::Overlap covariance(const char* name, const py::handle& value, int layers);
 
 [[noreturn]] void throw_type(const std::string& name, const char* requirement, const py::handle& value);
 
-/// What a method written in Python returned.
+/// The value that a method written in Python returned.
 template <class Value>
 Value returned(const char* method, const char* requirement, const py::object& given) {
     try {
@@ -56,8 +58,8 @@ Value returned(const char* method, const char* requirement, const py::object& gi
     }
 }
 
-/// pybind11 answers arguments that do not fit with a page of signatures. Makes one line of it, for all
-/// functions of the module and methods of its classes.
+/// Shortens pybind11's page of signatures for wrong arguments to one line, for all functions and methods of
+/// the module.
 void answer_in_one_line(const py::module_& module);
 
 // ---- priors and channels ----------------------------------------------------------------------------------
@@ -65,7 +67,8 @@ void answer_in_one_line(const py::module_& module);
 using Parameters = std::vector<std::pair<std::string, double>>;
 
 py::dict to_dict(const Parameters& parameters);
-/// What a method `parameters` written in Python returned.
+py::dict to_dict(const Record& record);
+/// The value that a method `parameters` written in Python returned.
 void append_parameters(const py::object& given, Parameters& parameters);
 /// "Wishart(width=0.5)"
 std::string call_text(const py::handle& self, const Parameters& parameters);
@@ -79,7 +82,7 @@ py::array to_array(channels::Rows matrix);
 py::array to_array(const std::vector<double>& values);
 py::array to_array(const linalg::Vector& values);
 py::array to_array(const linalg::Overlap& matrix);
-/// (L, d, d), matrix after matrix; all of one size.
+/// An (L, d, d) array of matrices of one size.
 template <class Matrix>
 py::array stacked(const std::vector<Matrix>& matrices) {
     const auto n = static_cast<py::ssize_t>(matrices.size());
@@ -91,6 +94,21 @@ py::array stacked(const std::vector<Matrix>& matrices) {
             matrices[static_cast<std::size_t>(i)];
     return result;
 }
+/// A matrix between layers: a number for one layer, L x L for several.
+py::object layer_matrix(const linalg::Overlap& matrix);
+/// Such a matrix for each row of a record: n numbers for one layer, (n, L, L) for several.
+template <class Record, class Function>
+py::array history(const std::vector<Record>& record, int layers, Function value) {
+    std::vector<py::ssize_t> shape{static_cast<py::ssize_t>(record.size())};
+    if (layers > 1) shape.insert(shape.end(), 2, layers);
+    py::array_t<double> result(shape);
+    double* next = result.mutable_data();
+    for (const Record& row : record) {
+        const linalg::Overlap matrix = value(row);  // symmetric
+        next = std::copy_n(matrix.data(), matrix.size(), next);
+    }
+    return result;
+}
 /// A column of a record.
 template <class Record, class Function>
 py::array column(const std::vector<Record>& record, Function value) {
@@ -98,12 +116,12 @@ py::array column(const std::vector<Record>& record, Function value) {
     for (const Record& row : record) values.push_back(value(row));
     return to_array(values);
 }
-/// What stands in an array for a number that is not there.
+/// Stands for a missing number in an array.
 inline constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 /// The same numbers in another shape, without a copy: `array` must be C-contiguous.
 py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape);
 
-/// f(), without the interpreter's lock.
+/// Calls f() without the interpreter's lock.
 template <class Function>
 auto without_lock(Function f) {
     const py::gil_scoped_release unlock;
@@ -126,18 +144,18 @@ py::array_t<double> map(const Array& x, Function f) {
 
 // ---- progress and Ctrl-C ----------------------------------------------------------------------------------
 
-/// Stands between a computation that runs without the interpreter's lock and Python: reports progress to a
-/// callback(done, total, text) and looks for Ctrl-C. What Python raises stops the computation and is raised
-/// again by finish(). May be used from several threads: a report that another one has overtaken is left out.
+/// Connects a computation without the interpreter's lock to Python: reports progress to a
+/// callback(done, total, text) and checks for Ctrl-C. An exception in Python stops the computation; finish()
+/// raises it again. Thread-safe: a report that another thread has overtaken is left out.
 class Watch {
   public:
     explicit Watch(py::object callback) : callback_(std::move(callback)) {}
 
-    /// False: stop. Without the lock.
+    /// Returns false to stop. Call without the lock.
     bool report(double done, double total, const std::string& text);
     /// The same, without a report.
     bool look();
-    /// With the lock, after the computation.
+    /// Call with the lock, after the computation.
     void finish() const;
 
   private:
@@ -155,13 +173,13 @@ class Watch {
 
 void bind_priors(py::module_& module);
 void bind_channels(py::module_& module);
+void bind_model(py::module_& module);
 void bind_spectral(py::module_& module);
 void bind_theory(py::module_& module);
 void bind_data(py::module_& module);
 void bind_estimators(py::module_& module);
 void bind_experiments(py::module_& module);
 void bind_testing(py::module_& module);
-void bind_deep_theory(py::module_& module);
-void bind_deep_estimators(py::module_& module);
+void bind_layers(py::module_& module);
 
 }  // namespace bayesaim::python

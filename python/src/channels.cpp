@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Channels: those of the table, and one's own by subclassing.
+// Channels: the classes of the library, and the base class of the user's own.
 #include <cmath>
 
-#include <Eigen/LU>
 #include <fmt/format.h>
 
+#include "bayesaim/channels/deep_attention.hpp"
+#include "bayesaim/channels/deep_sequence.hpp"
 #include "bayesaim/channels/hardmax.hpp"
 #include "bayesaim/channels/linear.hpp"
-#include "bayesaim/channels/sampled_channel.hpp"
 #include "bayesaim/channels/softmax.hpp"
-#include "bayesaim/channels/table.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/random.hpp"
 #include "bayesaim/numerics/gaussian.hpp"
@@ -27,59 +26,73 @@ using channels::Overlap;
 using channels::Rows;
 using channels::RowsRef;
 
-py::array copy_of(const ConstRowsRef& matrix) { return to_array(Rows(matrix)); }
+/// Arguments of methods written in Python: copies, which the method may keep.
+py::object argument(const ConstRowsRef& matrix) { return to_array(Rows(matrix)); }
+py::object argument(const Overlap& matrix) { return layer_matrix(matrix); }
+py::object argument(std::uint64_t number) { return py::int_(number); }
 
-/// What a method of a Python channel returned, n x columns and finite.
+/// The array that a method of a Python channel returned; throws unless it is n x columns and finite.
 void read_rows(const std::string& what, const py::object& given, RowsRef out) {
     const Rows values = rows(what.c_str(), given, out.cols());
     check_size("rows of the " + what, values.rows(), out.rows());
     out = values;
 }
 
-/// A channel written in Python. Arrays come in batches, one sample per row, and are the method's to keep.
-class PythonChannel final : public channels::SampledChannel {
+/// A channel written in Python. Arrays come in batches, one sample per row. Matrices between layers are
+/// numbers for one layer.
+class PythonChannel final : public Channel {
   public:
-    explicit PythonChannel(int tokens) : tokens_(tokens) { channels::pair_scales(tokens); }
+    PythonChannel(int tokens, int layers) : tokens_(tokens), layers_(layers) {
+        channels::pair_scales(tokens);
+        check_between("layers", layers, 1, linalg::max_layers);
+    }
 
     int tokens() const override { return tokens_; }
+    int layers() const override { return layers_; }
     std::string name() const override {
         const py::gil_scoped_acquire lock;
-        const py::function own = find("name");
-        if (own) return returned<std::string>("name", "a text", own());
-        return type_name(py::cast(as_channel()));
+        const py::object own = call("name");
+        return own ? returned<std::string>("name", "a text", own) : type_name(py::cast(as_channel()));
     }
     Parameters parameters() const override {
         const py::gil_scoped_acquire lock;
         Parameters result{{"tokens", tokens_}};
-        if (const py::function own = find("parameters")) append_parameters(own(), result);
+        if (layers_ > 1) result.emplace_back("layers", layers_);
+        if (const py::object own = call("parameters")) append_parameters(own, result);
         return result;
     }
     bool logarithmic_outputs() const override {
-        const py::gil_scoped_acquire lock;
-        const py::function own = find("logarithmic_outputs");
-        return own && returned<bool>("logarithmic_outputs", "True or False", own());
+        return ask<bool>("logarithmic_outputs", "True or False").value_or(false);
     }
     std::optional<int> exact_observations() const override {
-        const py::gil_scoped_acquire lock;
-        const py::function own = find("exact_observations");
-        return own ? returned<std::optional<int>>("exact_observations", "a whole number or None", own())
-                   : std::nullopt;
+        return ask<std::optional<int>>("exact_observations", "a whole number or None").value_or(std::nullopt);
     }
-    /// A channel that brings its own score_power is taken to be exact, unless it says otherwise.
+    std::optional<int> observed_combinations() const override {
+        const auto own = ask<std::optional<int>>("observed_combinations", "a whole number or None");
+        return own ? *own : Channel::observed_combinations();
+    }
+    /// A channel that defines score_power counts as exact unless it defines sampled.
     bool sampled() const override {
         const py::gil_scoped_acquire lock;
-        const py::function own = find("sampled");
-        return own ? returned<bool>("sampled", "True or False", own()) : !find("score_power");
+        const py::object own = call("sampled");
+        return own ? returned<bool>("sampled", "True or False", own) : !find("score_power");
+    }
+    void check_outputs(const ConstRowsRef& outputs) const override {
+        {
+            const py::gil_scoped_acquire lock;
+            if (call("check_outputs", outputs)) return;
+        }
+        Channel::check_outputs(outputs);
     }
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override {
         const py::gil_scoped_acquire lock;
-        read_rows("outputs drawn", require("draw")(copy_of(index), seed, first_sample), outputs);
+        read_rows("outputs drawn", require("draw", index, seed, first_sample), outputs);
     }
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
                Eigen::Ref<Eigen::VectorXd> log_z) const override {
         const py::gil_scoped_acquire lock;
-        const py::object given = require("score")(copy_of(outputs), copy_of(omega), variance(0, 0));
+        const py::object given = require("score", outputs, omega, variance);
         if (!py::isinstance<py::tuple>(given)) {
             read_rows("score", given, g);
             log_z.setConstant(not_known);
@@ -94,71 +107,99 @@ class PythonChannel final : public channels::SampledChannel {
         log_z = Eigen::Map<const Eigen::VectorXd>(values.data(), values.size());
     }
     bool knows_log_z() const override {
-        const Rows omega = Rows::Zero(1, pairs());
-        Rows outputs(1, tokens_ * tokens_), g(1, pairs());
+        const Rows omega = Rows::Zero(1, layers_ * pairs());
+        Rows outputs(1, tokens_ * tokens_), g = omega;
         Eigen::VectorXd log_z(1);
         draw(omega, 0, 0, outputs);
-        score(outputs, omega, linalg::scalar_overlap(1), g, log_z);
+        score(outputs, omega, Overlap::Identity(layers_, layers_), g, log_z);
         return !std::isnan(log_z[0]);
     }
     void predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const override {
         {
             const py::gil_scoped_acquire lock;
-            if (const py::function own = find("predict"))
-                return read_rows("prediction", own(copy_of(omega), variance(0, 0)), prediction);
+            if (const py::object own = call("predict", omega, variance))
+                return read_rows("prediction", own, prediction);
         }
-        SampledChannel::predict(omega, variance, prediction);
+        Channel::predict(omega, variance, prediction);
+    }
+    Overlap score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
+                             RowsRef g) const override {
+        {
+            const py::gil_scoped_acquire lock;
+            if (const py::object own = call("score_with_slope", outputs, omega, variance)) {
+                const auto [score, slope] =
+                    returned<std::pair<py::object, py::object>>("score_with_slope", "(g, slope)", own);
+                read_rows("score", score, g);
+                return between_layers("slope", slope);
+            }
+        }
+        return Channel::score_with_slope(outputs, omega, variance, g);
+    }
+    bool fast_slope() const override {
+        const py::gil_scoped_acquire lock;
+        return static_cast<bool>(find("score_with_slope"));
     }
     channels::ScorePower score_power(const OrderParameters& parameters,
                                      const Integration& integration) const override {
         {
             const py::gil_scoped_acquire lock;
-            if (const py::function own = find("score_power")) {
-                const py::object given = own(parameters.overlap(0, 0), parameters.error(0, 0));
-                const bool pair = py::isinstance<py::tuple>(given);
-                const py::object value = pair ? py::object(given.cast<py::tuple>()[0]) : given;
-                const double power = number("score power", value);
-                check_non_negative("score power", power);
-                return {linalg::scalar_overlap(power),
-                        pair ? number("relative error", given.cast<py::tuple>()[1]) : 0};
+            if (const py::object own = call("score_power", parameters.overlap, parameters.error)) {
+                const bool pair = py::isinstance<py::tuple>(own);
+                const Overlap power =
+                    between_layers("score power", pair ? py::object(own[py::int_(0)]) : own);
+                for (int l = 0; l < layers_; ++l) check_non_negative("score power", power(l, l));
+                return {power, pair ? number("relative error", own[py::int_(1)]) : 0};
             }
         }
-        return SampledChannel::score_power(parameters, integration);
+        return Channel::score_power(parameters, integration);
     }
     std::optional<double> information(const OrderParameters& parameters,
                                       const Integration& integration) const override {
-        {
-            const py::gil_scoped_acquire lock;
-            if (const py::function own = find("information"))
-                return returned<std::optional<double>>("information", "a number or None",
-                                                       own(parameters.overlap(0, 0), parameters.error(0, 0)));
-        }
-        return SampledChannel::information(parameters, integration);
+        const auto own = ask<std::optional<double>>("information", "a number or None", parameters.overlap,
+                                                    parameters.error);
+        return own ? *own : Channel::information(parameters, integration);
     }
     channels::GeneralizationError generalization(const OrderParameters& parameters,
                                                  const Integration& integration) const override {
-        {
-            const py::gil_scoped_acquire lock;
-            if (const py::function own = find("generalization")) {
-                const auto [bayes_optimal, plug_in] = returned<std::pair<double, double>>(
-                    "generalization", "(Bayes-optimal, plug-in)",
-                    own(parameters.overlap(0, 0), parameters.error(0, 0)));
-                return {bayes_optimal, plug_in, 0};
-            }
-        }
-        return SampledChannel::generalization(parameters, integration);
+        const auto own = ask<std::pair<double, double>>("generalization", "(Bayes-optimal, plug-in)",
+                                                        parameters.overlap, parameters.error);
+        if (!own) return Channel::generalization(parameters, integration);
+        return {own->first, own->second, 0};
     }
 
   private:
     const Channel* as_channel() const { return this; }
     py::function find(const char* method) const { return py::get_override(as_channel(), method); }
-    py::function require(const char* method) const {
-        py::function own = find(method);
-        if (!own) throw py::type_error(fmt::format("a channel needs a method {}", method));
-        return own;
+    /// The result of the method, or a null object if the class does not define it. Call with the lock.
+    template <class... Arguments>
+    py::object call(const char* method, const Arguments&... arguments) const {
+        const py::function own = find(method);
+        return own ? own(argument(arguments)...) : py::object();
+    }
+    template <class... Arguments>
+    py::object require(const char* method, const Arguments&... arguments) const {
+        py::object given = call(method, arguments...);
+        if (!given) throw py::type_error(fmt::format("a channel needs a method {}", method));
+        return given;
+    }
+    /// The same as a value, or std::nullopt if the class does not define the method.
+    template <class Returned, class... Arguments>
+    std::optional<Returned> ask(const char* method, const char* requirement,
+                                const Arguments&... arguments) const {
+        const py::gil_scoped_acquire lock;
+        const py::object own = call(method, arguments...);
+        if (!own) return std::nullopt;
+        return returned<Returned>(method, requirement, own);
+    }
+    /// A number for one layer, L x L and symmetric for several.
+    Overlap between_layers(const char* name, const py::object& given) const {
+        if (layers_ == 1) return linalg::scalar_overlap(number(name, given));
+        const linalg::Matrix matrix = symmetric_matrix(name, given);
+        check_size(fmt::format("rows of the {}", name), matrix.rows(), layers_);
+        return matrix;
     }
 
-    int tokens_;
+    int tokens_, layers_;
 };
 
 OrderParameters order_parameters(const Channel& channel, const py::object& overlap, const py::object& error) {
@@ -180,20 +221,40 @@ py::array draw(const Channel& channel, const py::object& index, const py::object
     return to_array(std::move(outputs));
 }
 
+/// Outputs, omega and variance of the same samples.
+struct Samples {
+    Rows outputs, omega;
+    Overlap variance;
+
+    Samples(const Channel& channel, const py::object& y, const py::object& centre, const py::object& v)
+        : outputs(rows("outputs", y, channel.tokens() * channel.tokens())),
+          omega(rows("omega", centre, columns(channel))),
+          variance(covariance("variance", v, channel.layers())) {
+        check_size("rows of omega", omega.rows(), outputs.rows());
+        if (!(linalg::determinant(variance) > 0))
+            throw_invalid("variance", "positive", linalg::determinant(variance));
+    }
+};
+
 py::tuple score(const Channel& channel, const py::object& outputs, const py::object& omega,
                 const py::object& variance) {
-    const Rows y = rows("outputs", outputs, channel.tokens() * channel.tokens()),
-               centre = rows("omega", omega, columns(channel));
-    check_size("rows of omega", centre.rows(), y.rows());
-    const Overlap v = covariance("variance", variance, channel.layers());
-    if (!(v.determinant() > 0)) throw_invalid("variance", "positive", v.determinant());
-    Rows g(y.rows(), columns(channel));
-    Eigen::VectorXd log_z(y.rows());
+    const Samples at(channel, outputs, omega, variance);
+    Rows g(at.omega.rows(), at.omega.cols());
+    Eigen::VectorXd log_z(g.rows());
     {
         const py::gil_scoped_release unlock;
-        channel.score(y, centre, v, g, log_z);
+        channel.score(at.outputs, at.omega, at.variance, g, log_z);
     }
     return py::make_tuple(to_array(std::move(g)), to_array(log_z));
+}
+
+py::tuple score_with_slope(const Channel& channel, const py::object& outputs, const py::object& omega,
+                           const py::object& variance) {
+    const Samples at(channel, outputs, omega, variance);
+    Rows g(at.omega.rows(), at.omega.cols());
+    const Overlap slope =
+        without_lock([&] { return channel.score_with_slope(at.outputs, at.omega, at.variance, g); });
+    return py::make_tuple(to_array(std::move(g)), layer_matrix(slope));
 }
 
 py::array predict(const Channel& channel, const py::object& omega, const py::object& variance) {
@@ -229,33 +290,47 @@ void bind_channels(py::module_& module) {
     py::class_<Channel, PythonChannel, std::shared_ptr<Channel>>(module, "Channel", R"(
 How the outputs y depend on the attention indices.
 
-A sample is a row: htilde has K = T (T + 1) / 2 columns, the pairs a <= b row by row, htilde_ab = tau_ab h_ab with
-tau = sqrt(2) off the diagonal (pair_scales); y has T^2. For a channel of your own call super().__init__(tokens) and
-define
-    draw(self, index, seed, first_sample)   y, n x T^2, from htilde, n x K; noise from self.noise(seed, first_sample, ...)
-    score(self, outputs, omega, variance)   g = d log Z / d omega, n x K, or (g, log Z), where
+A sample is a row: htilde has K = T (T + 1) / 2 columns, the pairs a <= b row by row, htilde_ab = tau_ab h_ab
+with tau = sqrt(2) off the diagonal (pair_scales); y has T^2. With L layers htilde, omega and g have L K
+columns, layer by layer, and variance, overlap and error are L x L arrays; they are numbers for one layer.
+
+For a channel of your own call super().__init__(tokens, layers) and define
+    draw(self, index, seed, first_sample)   y, n x T^2, from htilde, n x L K; noise from
+                                            self.noise(seed, first_sample, ...)
+    score(self, outputs, omega, variance)   g = d log Z / d omega, n x L K, or (g, log Z), where
                                             Z = E[P(y | htilde)], htilde ~ N(omega, variance)
-That is enough for state evolution and AMP: the expectations are quasi-Monte Carlo over draw and score. Where you
-know better, define predict(omega, variance), score_power(overlap, error), information(overlap, error),
-generalization(overlap, error) -> (Bayes-optimal, plug-in), exact_observations(), logarithmic_outputs(), sampled(),
-name(), parameters(). bayesaim.testing.check_channel tells whether they fit together.
+That is enough for state evolution and AMP: the expectations are quasi-Monte Carlo over draw and score. If you
+know more, define predict(omega, variance), score_power(overlap, error), information(overlap, error),
+generalization(overlap, error) -> (Bayes-optimal, plug-in), score_with_slope(outputs, omega, variance) ->
+(g, sum of -dg/domega over samples and pairs; AMP of several layers is ten times faster with it),
+exact_observations(), observed_combinations(), check_outputs(outputs), logarithmic_outputs(), sampled(),
+name(), parameters(). bayesaim.testing.check_channel checks that they agree.
 
 >>> bayesaim.Softmax(2).score_power(overlap=0.9, error=0.35))")
-        .def(py::init([](const py::object& tokens) {
-                 return std::make_shared<PythonChannel>(whole_number("tokens", tokens));
+        .def(py::init([](const py::object& tokens, const py::object& layers) {
+                 return std::make_shared<PythonChannel>(whole_number("tokens", tokens),
+                                                        whole_number("layers", layers));
              }),
-             py::arg("tokens") = 2)
+             py::arg("tokens") = 2, py::arg("layers") = 1)
         .def("name", &Channel::name)
         .def("parameters", [](const Channel& channel) { return to_dict(channel.parameters()); })
         .def_property_readonly("tokens", &Channel::tokens, "T")
         .def_property_readonly("pairs", &Channel::pairs, "K = T (T + 1) / 2")
-        .def_property_readonly("layers", &Channel::layers,
-                               "L; with several, htilde, omega and g have L K columns, layer by layer, and "
-                               "variance, overlap and error are L x L")
+        .def_property_readonly("layers", &Channel::layers, "L")
         .def("logarithmic_outputs", &Channel::logarithmic_outputs,
              "Whether outputs are logarithms of what predict gives.")
         .def("exact_observations", &Channel::exact_observations,
              "m: how many combinations of htilde y fixes exactly, while it tells nothing of the others.")
+        .def("observed_combinations", &Channel::observed_combinations,
+             "m: how many combinations of all htilde y fixes once the error is small; None if there is no "
+             "strong "
+             "recovery.")
+        .def(
+            "check_outputs",
+            [](const Channel& channel, const py::object& outputs) {
+                channel.check_outputs(rows("outputs", outputs, channel.tokens() * channel.tokens()));
+            },
+            py::arg("outputs"), "Raises a ValueError unless these can be outputs of the channel.")
         .def("sampled", &Channel::sampled,
              "Whether score_power and information are sampled rather than exact; of your own channels those "
              "without a score_power of theirs.")
@@ -263,6 +338,8 @@ name(), parameters(). bayesaim.testing.check_channel tells whether they fit toge
              "y ~ P(y | htilde).\n\n>>> Hardmax(2).draw([[0.1, 0.5, -0.2]])")
         .def("score", &score, py::arg("outputs"), py::arg("omega"), py::arg("variance"),
              "g = d log Z / d omega, and log Z = log E[P(y | htilde)], htilde ~ N(omega, variance).")
+        .def("score_with_slope", &score_with_slope, py::arg("outputs"), py::arg("omega"), py::arg("variance"),
+             "g, and the sum of -dg/domega over samples and pairs, whose mean is that of g g^T.")
         .def("predict", &predict, py::arg("omega"), py::arg("variance") = 0,
              "E[y] over htilde ~ N(omega, variance); variance 0 gives the plug-in rule.")
         .def(
@@ -270,19 +347,16 @@ name(), parameters(). bayesaim.testing.check_channel tells whether they fit toge
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
                 const OrderParameters at = order_parameters(channel, overlap, error);
                 const auto power = without_lock([&] { return channel.score_power(at, {}); });
-                const py::object value =
-                    channel.layers() == 1 ? py::object(py::float_(power.value(0, 0))) : to_array(power.value);
-                return py::make_tuple(value, power.relative_error);
+                return py::make_tuple(layer_matrix(power.value), power.relative_error);
             },
-            py::arg("overlap"), py::arg("error"), "F = E sum g^2, and its relative standard error.")
+            py::arg("overlap"), py::arg("error"), "F = E sum g g^T, and its relative standard error.")
         .def(
             "information",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
                 const OrderParameters at = order_parameters(channel, overlap, error);
                 return without_lock([&] { return channel.information(at, {}); });
             },
-            py::arg("overlap"), py::arg("error"),
-            "I_out = E log Z, dI_out/dq = F; None where it is not known.")
+            py::arg("overlap"), py::arg("error"), "I_out = E log Z, dI_out/dq = F; None if it is not known.")
         .def(
             "generalization",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
@@ -329,22 +403,48 @@ name(), parameters(). bayesaim.testing.check_channel tells whether they fit toge
                  return std::make_shared<channels::HardmaxAsPrinted>(whole_number("tokens", tokens));
              }),
              py::arg("tokens") = 2);
+    py::class_<channels::DeepAttention, Channel, std::shared_ptr<channels::DeepAttention>>(
+        module, "DeepAttention", R"(
+Attention of the last of L layers with residual connections; outputs are its logarithms.
+
+    y = softmax(beta H_L),  H_l = B_(l-1) h_l B_(l-1)^T,  B_l = (residual + softmax(beta H_l)) B_(l-1),  B_0 = 1
+
+The score is an integral over the other layers: a quadrature for two layers of two tokens, else importance sampling
+with `points` points. One layer is Softmax.
+
+>>> DeepAttention(layers=2, tokens=2))")
+        .def(py::init([](const py::object& layers, const py::object& tokens, const py::object& beta,
+                         const py::object& residual, const py::object& points) {
+                 return std::make_shared<channels::DeepAttention>(
+                     channels::DeepAttentionOptions{.layers = whole_number("layers", layers),
+                                                    .tokens = whole_number("tokens", tokens),
+                                                    .beta = number("beta", beta),
+                                                    .residual = number("residual", residual),
+                                                    .points = whole_number("points", points)});
+             }),
+             py::arg("layers") = 2, py::arg("tokens") = 2, py::arg("beta") = 1, py::arg("residual") = 1,
+             py::arg("points") = 1024);
+    py::class_<channels::DeepSequence, Channel, std::shared_ptr<channels::DeepSequence>>(module,
+                                                                                         "DeepSequence", R"(
+Read-out of a seq2seq model of L layers and two tokens, X_L = Y X_0: y = softmax(beta H_L) B_(L-1) is observed.
+
+The score is a quadrature for two layers, where it is accurate; else importance sampling with `points` points.
+
+>>> DeepSequence(layers=2))")
+        .def(py::init([](const py::object& layers, const py::object& beta, const py::object& residual,
+                         const py::object& points) {
+                 return std::make_shared<channels::DeepSequence>(
+                     channels::DeepSequenceOptions{.layers = whole_number("layers", layers),
+                                                   .beta = number("beta", beta),
+                                                   .residual = number("residual", residual),
+                                                   .points = whole_number("points", points)});
+             }),
+             py::arg("layers") = 2, py::arg("beta") = 1, py::arg("residual") = 1, py::arg("points") = 1024);
     module.def(
         "log_normal_cdf", [](const Array& x) { return map(x, numerics::log_normal_cdf); }, py::arg("x"));
     module.def(
         "inverse_mills_ratio", [](const Array& x) { return map(x, numerics::inverse_mills_ratio); },
         py::arg("x"));
-    module.def("channel_names", &channels::channel_names);
-    module.def(
-        "make_channel",
-        [](const py::object& name, const py::object& tokens, const py::object& beta,
-           const py::object& label_noise) {
-            return std::shared_ptr<Channel>(channels::make_channel(
-                text("channel", name),
-                {whole_number("tokens", tokens), number("beta", beta), number("label_noise", label_noise)}));
-        },
-        py::arg("name"), py::arg("tokens") = 2, py::arg("beta") = 1, py::arg("label_noise") = 0,
-        "A channel by its name on the command line.\n\n>>> make_channel('softmax', tokens=3)");
     module.def(
         "pair_scales",
         [](const py::object& tokens) {

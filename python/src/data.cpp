@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Datasets: one's own arrays, synthetic ones, files.
+// Datasets: arrays of the user, synthetic data, files.
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/attention.hpp"
 #include "bayesaim/data/dataset_file.hpp"
-#include "bayesaim/data/deep_attention.hpp"
+#include "bayesaim/model/model.hpp"
 
 #include "dataset.hpp"
-#include "layers.hpp"
 
 namespace bayesaim::python {
 namespace {
 
 using channels::Channel;
 using data::TokenSource;
-using priors::Prior;
+using model::Model;
 
-/// The interpreter's reference to an array, given back under its lock whoever drops it last.
+/// A reference to a Python array. Whichever thread drops it last takes the interpreter's lock for that.
 std::shared_ptr<const void> keep_alive(const py::array& array) {
     return {new py::object(array), [](const py::object* object) {
                 const py::gil_scoped_acquire lock;
@@ -36,7 +36,7 @@ void check_tokens_finite(const py::array& array) {
     }
 }
 
-/// A view of a C-contiguous (n, T, d) array of doubles or floats: that is d x (n T), column after column.
+/// A view of a C-contiguous (n, T, d) array of doubles or floats as d x (n T), column after column.
 std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
     const auto n = array.shape(0), tokens = array.shape(1), dim = array.shape(2);
     if (array.itemsize() == sizeof(float)) {
@@ -48,19 +48,7 @@ std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
     return data::borrowed_tokens(static_cast<const double*>(array.data()), n, tokens, dim, keep_alive(array));
 }
 
-/// d x d, or (L, d, d) for several layers.
-std::vector<linalg::Matrix> layer_weights(const py::array& weights, Eigen::Index dim) {
-    std::vector<linalg::Matrix> result;
-    if (weights.ndim() == 3) {
-        result = symmetric_matrices("weights", weights);
-    } else {
-        result.push_back(symmetric_matrix("weights", weights));
-    }
-    for (const linalg::Matrix& matrix : result) check_size("dimension of the weights", matrix.rows(), dim);
-    return result;
-}
-
-/// `tokens` has been made C-contiguous float64 or float32 by the caller, with a copy only where it must.
+/// The caller has made `tokens` C-contiguous float64 or float32, with a copy only if necessary.
 std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::object& outputs,
                                            const std::optional<py::array>& weights) {
     auto result = std::make_shared<PythonDataset>();
@@ -71,26 +59,34 @@ std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::ob
         result->data.outputs = rows("outputs", outputs, count);
         check_size("rows of the outputs", result->data.outputs.rows(), tokens.shape(0));
     }
-    if (weights) result->weights = layer_weights(*weights, tokens.shape(2));
+    if (weights) {
+        result->weights = symmetric_matrices("weights", *weights);
+        data::check_weights("weights", result->weights, tokens.shape(2));
+    }
     return result;
 }
 
-std::shared_ptr<PythonDataset> generate(const Prior& prior, const Channel& channel, Eigen::Index dim,
-                                        double alpha, std::uint64_t seed, bool regenerate, bool single,
-                                        bool test, std::size_t threads) {
-    prior.law();  // with the lock
+std::shared_ptr<PythonDataset> generate(const Model& model, Eigen::Index dim, double alpha,
+                                        std::uint64_t seed, bool regenerate, bool single, bool test,
+                                        std::size_t threads) {
+    const data::SyntheticOptions options{
+        dim,
+        alpha,
+        seed,
+        regenerate ? data::TokenStorage::regenerate : data::TokenStorage::memory,
+        single ? data::Precision::float_precision : data::Precision::double_precision,
+        test};
     auto result = std::make_shared<PythonDataset>();
     const py::gil_scoped_release unlock;
     ThreadPool pool(threads);
-    data::Synthetic synthetic = data::make_synthetic(
-        prior, channel, synthetic_options(dim, alpha, seed, regenerate, single, test), pool);
+    data::Synthetic synthetic = data::make_synthetic(model.priors(), model.channel(), options, pool);
     result->data = std::move(synthetic.data);
-    result->weights.push_back(std::move(synthetic.weights));
+    result->weights = std::move(synthetic.weights);
     return result;
 }
 
-/// The tokens as (n, T, d): the caller's array, a view of ours, or, where none are kept in double precision,
-/// a new array.
+/// The tokens as (n, T, d): the caller's array, a view of ours, or a new array if no double-precision tokens
+/// are in memory.
 py::object tokens_array(const py::object& self) {
     const auto& dataset = self.cast<const PythonDataset&>();
     if (!dataset.given_tokens.is_none()) return dataset.given_tokens;
@@ -140,15 +136,13 @@ std::shared_ptr<PythonDataset> read(const std::string& file, const Channel& chan
     return result;
 }
 
-void write(const PythonDataset& dataset, const std::string& file, const Priors& priors,
-           const Channel& channel, bool single) {
-    check_data(dataset, channel);
-    laws_of(priors, channel);
+void write(const PythonDataset& dataset, const std::string& file, const Model& model, bool single) {
+    check_data(dataset, model.channel());
     Watch watch{py::none()};
     {
         const py::gil_scoped_release unlock;
         data::write_dataset(
-            file, dataset.data, channel, dataset.weights, data::describe(pointers_to(priors), channel),
+            file, dataset.data, model.channel(), dataset.weights, data::attributes_of(model::describe(model)),
             single ? data::Precision::float_precision : data::Precision::double_precision, [&](double) {
                 if (!watch.look()) throw std::runtime_error("interrupted");
             });
@@ -157,12 +151,12 @@ void write(const PythonDataset& dataset, const std::string& file, const Priors& 
 }
 
 py::array attention_indices(const PythonDataset& dataset, const py::array& weights, std::size_t threads) {
-    const std::vector<linalg::Matrix> layers = layer_weights(weights, dataset.tokens().dim());
+    const std::vector<linalg::Matrix> layers = symmetric_matrices("weights", weights);
     channels::Rows result;
     {
         const py::gil_scoped_release unlock;
         ThreadPool pool(threads);
-        result = data::all_layer_indices(dataset.tokens(), layers, pool);
+        result = data::attention_indices(dataset.tokens(), layers, pool);
     }
     return to_array(std::move(result));
 }
@@ -178,16 +172,6 @@ void check_data(const PythonDataset& dataset, const Channel& channel) {
     data::check_outputs(channel, dataset.data);
 }
 
-data::SyntheticOptions synthetic_options(Eigen::Index dim, double alpha, std::uint64_t seed, bool regenerate,
-                                         bool single, bool test) {
-    return {dim,
-            alpha,
-            seed,
-            regenerate ? data::TokenStorage::regenerate : data::TokenStorage::memory,
-            single ? data::Precision::float_precision : data::Precision::double_precision,
-            test};
-}
-
 void bind_data(py::module_& module) {
     py::class_<PythonDataset, std::shared_ptr<PythonDataset>>(module, "Dataset")
         .def_property_readonly("samples", [](const PythonDataset& d) { return d.tokens().samples(); })
@@ -201,12 +185,11 @@ void bind_data(py::module_& module) {
         .def("attention_indices", &attention_indices, py::arg("weights"), py::arg("threads"));
     module.def("dataset_from_arrays", &from_arrays, py::arg("tokens"), py::arg("outputs"),
                py::arg("weights"));
-    module.def("generate", &generate, py::arg("prior"), py::arg("channel"), py::arg("dim"), py::arg("alpha"),
-               py::arg("seed"), py::arg("regenerate"), py::arg("single"), py::arg("test"),
-               py::arg("threads"));
+    module.def("generate", &generate, py::arg("model"), py::arg("dim"), py::arg("alpha"), py::arg("seed"),
+               py::arg("regenerate"), py::arg("single"), py::arg("test"), py::arg("threads"));
     module.def("read_dataset", &read, py::arg("file"), py::arg("channel"));
-    module.def("write_dataset", &write, py::arg("dataset"), py::arg("file"), py::arg("priors"),
-               py::arg("channel"), py::arg("single"));
+    module.def("write_dataset", &write, py::arg("dataset"), py::arg("file"), py::arg("model"),
+               py::arg("single"));
 }
 
 }  // namespace bayesaim::python

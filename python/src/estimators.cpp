@@ -9,6 +9,7 @@
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
 #include "bayesaim/estimators/descent_checkpoint.hpp"
 #include "bayesaim/estimators/prediction.hpp"
+#include "bayesaim/experiments/estimator_table.hpp"
 
 #include "dataset.hpp"
 
@@ -16,6 +17,7 @@ namespace bayesaim::python {
 namespace {
 
 using channels::Channel;
+using linalg::Overlap;
 
 std::function<double(const linalg::Matrix&)> measure_of(const PythonDataset& dataset) {
     if (dataset.weights.empty()) return {};
@@ -24,38 +26,70 @@ std::function<double(const linalg::Matrix&)> measure_of(const PythonDataset& dat
     };
 }
 
-py::dict run_amp(const PythonDataset& dataset, const priors::Prior& prior, const Channel& channel,
-                 estimators::AmpOptions options, const py::object& initial_estimate, std::size_t threads,
-                 const py::object& progress) {
-    check_data(dataset, channel);
-    const spectral::SpectralLaw& law = prior.law();
-    if (!initial_estimate.is_none())
-        options.initial_estimate = symmetric_matrix("initial estimate", initial_estimate);
-    options.measure = measure_of(dataset);
+/// `initial`: the name of a start, or matrices; `initial_error` may be None.
+py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estimators::AmpOptions options,
+                 const py::object& initial, const py::object& initial_error, std::uint64_t seed,
+                 std::size_t threads, const py::object& progress) {
+    check_data(dataset, model.channel());
+    const int layers = model.layers();
+    const bool known = !dataset.weights.empty();
+    std::optional<std::string> start;
+    if (py::isinstance<py::str>(initial)) {
+        start = initial.cast<std::string>();
+        if (start == "informed" && !known)
+            throw_invalid("initial", "mean, prior or a matrix where the weights are not known", *start);
+    } else {
+        options.initial_estimates = symmetric_matrices("initial estimate", initial);
+    }
+    std::optional<Overlap> error;
+    if (!initial_error.is_none()) error = covariance("initial_error", initial_error, layers);
+    if (known) {
+        options.measure = [&](std::span<const linalg::Matrix> estimates) {
+            return data::estimation_errors(estimates, dataset.weights);
+        };
+    }
     Watch watch(progress);
     options.progress = [&](const estimators::AmpIteration& now) {
         return watch.report(now.iteration, options.max_iterations,
-                            now.true_error ? fmt::format("error {:.6f}", *now.true_error)
-                                           : fmt::format("predicted error {:.6f}", now.predicted_error));
+                            fmt::format("{} {:.6f}", known ? "error" : "predicted error",
+                                        now.true_error.value_or(now.predicted_error).trace()));
     };
     estimators::AmpResult result;
     {
         const py::gil_scoped_release unlock;
         ThreadPool pool(threads);
-        result = estimators::run_amp(dataset.data, law, channel, options, pool);
+        if (start) {
+            data::Synthetic problem{dataset.weights, {}};
+            const Eigen::Index dim = dataset.tokens().dim();
+            if (!known) problem.weights.assign(model.priors().size(), linalg::Matrix::Zero(dim, dim));
+            experiments::set_initial(*start, model, problem, seed, options, pool);
+        }
+        if (error) options.initial_error = error;
+        result = estimators::run_amp(dataset.data, model.laws(), model.channel(), options, pool);
     }
     watch.finish();
     using Row = estimators::AmpIteration;
     const auto& record = result.record;
     py::dict out;
-    out["error"] = options.measure ? py::cast(options.measure(result.estimate)) : py::object(py::none());
-    out["estimate"] = to_array(std::move(result.estimate));
-    out["predicted_error"] = result.predicted_error;
+    out["estimates"] = stacked(result.estimates);
+    out["predicted_error"] = result.predicted_error.trace();
+    out["error"] = py::none();
+    out["predicted_error_matrix"] = to_array(result.predicted_error);
+    out["error_matrix"] = py::none();
+    if (known) {
+        const Overlap measured = data::estimation_errors(result.estimates, dataset.weights);
+        out["error"] = measured.trace();
+        out["error_matrix"] = to_array(measured);
+    }
     out["status"] = std::string(to_string(result.status));
-    out["true_errors"] = column(record, [](const Row& r) { return r.true_error.value_or(not_known); });
-    out["predicted_errors"] = column(record, [](const Row& r) { return r.predicted_error; });
-    out["self_overlaps"] = column(record, [](const Row& r) { return r.self_overlap; });
-    out["conjugate_overlaps"] = column(record, [](const Row& r) { return r.conjugate; });
+    const Overlap unknown = Overlap::Constant(layers, layers, not_known);
+    const auto add = [&](const char* name, auto value) { out[name] = history(record, layers, value); };
+    add("true_errors", [&](const Row& r) { return r.true_error.value_or(unknown); });
+    add("predicted_errors", [](const Row& r) { return r.predicted_error; });
+    add("self_overlaps", [](const Row& r) { return r.self_overlap; });
+    add("conjugate_overlaps", [](const Row& r) { return r.conjugate; });
+    add("responses", [](const Row& r) { return r.response; });
+    add("noise_variances", [](const Row& r) { return r.noise_covariance; });
     out["changes"] = column(record, [](const Row& r) { return r.change; });
     out["seconds"] = column(record, [](const Row& r) { return r.seconds; });
     return out;
@@ -82,10 +116,10 @@ int furthest_step(const std::vector<estimators::Descent>& descents) {
     return furthest;
 }
 
-/// The file that keeps descents, to go on from after a stop; none without a name.
+/// The checkpoint file of descents. Without a name there is none.
 struct Checkpoint {
     std::string file, settings;
-    int every = 100;  ///< steps
+    int every = 100;  ///< steps between checkpoints
     bool resume = false;
 };
 
@@ -140,28 +174,23 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel,
     return out;
 }
 
-py::tuple predict(const PythonDataset& dataset, const py::object& estimate, double error,
+/// (Bayes-optimal, plug-in), each (n, T, T).
+py::tuple predict(const PythonDataset& dataset, const py::object& estimates, const py::object& error,
                   const Channel& channel, std::size_t threads) {
-    const linalg::Matrix matrix = symmetric_matrix("estimate", estimate);
-    check_size("dimension of the estimate", matrix.rows(), dataset.tokens().dim());
-    check_size("tokens of the channel", channel.tokens(), dataset.tokens().tokens());
-    check_non_negative("error", error);
+    const std::vector<linalg::Matrix> matrices = symmetric_matrices("estimate", estimates);
+    const Overlap c = covariance("error", error, channel.layers());
     estimators::Prediction result;
     {
         const py::gil_scoped_release unlock;
         ThreadPool pool(threads);
-        result = estimators::predict(dataset.tokens(), matrix, error, channel, pool);
+        result = estimators::predict(dataset.tokens(), matrices, c, channel, pool);
     }
-    return prediction_arrays(std::move(result), channel.tokens());
+    const std::vector<py::ssize_t> shape{result.plug_in.rows(), channel.tokens(), channel.tokens()};
+    return py::make_tuple(reshaped(to_array(std::move(result.bayes_optimal)), shape),
+                          reshaped(to_array(std::move(result.plug_in)), shape));
 }
 
 }  // namespace
-
-py::tuple prediction_arrays(estimators::Prediction prediction, py::ssize_t tokens) {
-    const std::vector<py::ssize_t> shape{prediction.plug_in.rows(), tokens, tokens};
-    return py::make_tuple(reshaped(to_array(std::move(prediction.bayes_optimal)), shape),
-                          reshaped(to_array(std::move(prediction.plug_in)), shape));
-}
 
 void bind_estimators(py::module_& module) {
     using estimators::AmpOptions;
@@ -172,7 +201,11 @@ void bind_estimators(py::module_& module) {
         .def_readwrite("tolerance", &AmpOptions::tolerance)
         .def_readwrite("damping", &AmpOptions::damping)
         .def_readwrite("adaptive_damping", &AmpOptions::adaptive_damping)
-        .def_readwrite("initial_error", &AmpOptions::initial_error);
+        .def_property(
+            "response", [](const AmpOptions& options) { return std::string(to_string(options.response)); },
+            [](AmpOptions& options, const py::object& name) {
+                options.response = estimators::parse_response("response", text("response", name));
+            });
     py::class_<GradientDescentOptions>(module, "DescentOptions")
         .def(py::init<>())
         .def_readwrite("width", &GradientDescentOptions::width)
@@ -214,11 +247,19 @@ void bind_estimators(py::module_& module) {
         "checkpoint_settings",
         [](const std::string& file) { return estimators::read_descent_checkpoint(file).settings; },
         py::arg("file"));
-    module.def("run_amp", &run_amp, py::arg("dataset"), py::arg("prior"), py::arg("channel"),
-               py::arg("options"), py::arg("initial_estimate"), py::arg("threads"), py::arg("progress"));
+    module.def(
+        "student_columns",
+        [](double width, Eigen::Index dim) {
+            check_positive("width", width);
+            return estimators::student_columns(width, dim);
+        },
+        py::arg("width"), py::arg("dim"));
+    module.def("run_amp", &run_amp, py::arg("dataset"), py::arg("model"), py::arg("options"),
+               py::arg("initial"), py::arg("initial_error"), py::arg("seed"), py::arg("threads"),
+               py::arg("progress"));
     module.def("run_descent", &run_descent, py::arg("dataset"), py::arg("channel"), py::arg("options"),
                py::arg("starts"), py::arg("checkpoint"), py::arg("threads"), py::arg("progress"));
-    module.def("predict", &predict, py::arg("dataset"), py::arg("estimate"), py::arg("error"),
+    module.def("predict", &predict, py::arg("dataset"), py::arg("estimates"), py::arg("error"),
                py::arg("channel"), py::arg("threads"));
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Studies: what `bayesaim sweep`, `merge` and `rerun` do.
+// Studies, as in `bayesaim sweep`, `merge` and `rerun`.
 #include <chrono>
 #include <future>
 
 #include <fmt/format.h>
 
-#include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/table.hpp"
+#include "bayesaim/experiments/estimator_table.hpp"
 #include "bayesaim/experiments/sweep.hpp"
 
 #include "binding.hpp"
@@ -50,8 +51,8 @@ py::dict points_dict(const std::vector<Point>& points) {
     return out;
 }
 
-/// The sweep works on threads of its own; this one, which alone hears of Ctrl-C, waits and listens. `before`:
-/// outcomes to compare with, if there are any.
+/// The sweep runs on other threads, because only this thread receives Ctrl-C. `before` has outcomes to
+/// compare with, if any.
 py::dict run_sweep(const Experiment& experiment, const std::string& directory,
                    experiments::SweepOptions options, const py::object& progress,
                    const std::vector<Point>& before) {
@@ -142,7 +143,7 @@ void bind_experiments(py::module_& module) {
                 options.shard = experiments::parse_shard("shard", text);
             },
             py::arg("text"));
-    module.def("estimator_names", &experiments::estimator_names);
+    module.def("estimator_names", [] { return names_of(experiments::estimator_table()); });
     module.def(
         "parse_experiment",
         [](const std::string& text, const std::string& source, const std::string& directory) {

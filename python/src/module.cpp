@@ -20,12 +20,12 @@ PYBIND11_MODULE(_core, module) {
     python::bind_spectral(module);
     python::bind_priors(module);
     python::bind_channels(module);
+    python::bind_model(module);
     python::bind_theory(module);
     python::bind_data(module);
     python::bind_estimators(module);
     python::bind_experiments(module);
     python::bind_testing(module);
-    python::bind_deep_theory(module);
-    python::bind_deep_estimators(module);
+    python::bind_layers(module);
     python::answer_in_one_line(module);
 }

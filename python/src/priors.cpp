@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Priors: those of the table, and one's own by subclassing.
+// Priors: the classes of the library, and the base class of the user's own.
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/priors/multi_head.hpp"
-#include "bayesaim/priors/table.hpp"
 #include "bayesaim/priors/user_spectrum.hpp"
 #include "bayesaim/priors/wigner.hpp"
 #include "bayesaim/priors/wishart.hpp"
@@ -26,8 +25,8 @@ std::unique_ptr<priors::UserSpectrum> user_spectrum(const py::object& eigenvalue
                                                   std::span(w.data(), static_cast<std::size_t>(w.size())));
 }
 
-/// A prior written in Python: spectrum() or law(), and sample() where a Haar rotation of the spectrum is not
-/// what is meant. The law is asked for once.
+/// A prior written in Python: it defines spectrum(), whose default sample() is a Haar rotation, or law() and
+/// sample(). The law is computed once.
 class PythonPrior final : public Prior {
   public:
     std::string name() const override {
@@ -63,7 +62,7 @@ class PythonPrior final : public Prior {
 
   private:
     const Prior* as_prior() const { return this; }
-    // Methods written in Python may let other threads in: what one of them found first, and uses, stays.
+    // A method written in Python may release the lock: the first law that a thread stores is kept.
     void find_law() const {
         const py::gil_scoped_acquire lock;
         const py::function own = py::get_override(as_prior(), "law");
@@ -111,7 +110,7 @@ For a prior of your own define in a subclass
     spectrum(self)                  eigenvalues, or (eigenvalues, weights): S = O diag(eigenvalues) O^T, O Haar
 or  law(self)                       a SpectralLaw, and
     sample(self, dim, seed, index)  a symmetric dim x dim array
-and if you like name(self) and parameters(self). spectrum and law are asked for once.
+and if you like name(self) and parameters(self). spectrum and law are called once.
 
 >>> class Signs(bayesaim.Prior):
 ...     def spectrum(self): return [-1, 1], [0.3, 0.7])")
@@ -149,7 +148,7 @@ and if you like name(self) and parameters(self). spectrum and law are asked for 
              py::arg("width") = 1);
     py::class_<priors::MultiHead, Prior, std::shared_ptr<priors::MultiHead>>(
         module, "MultiHead",
-        "Mean of M tied heads, all that softmax of their mean logits tells: S = (1/M) sum_m W_m W_m^T / "
+        "Mean of M tied heads, all that softmax of their mean logits reveals: S = (1/M) sum_m W_m W_m^T / "
         "sqrt(r d), "
         "r = width d.\n\n>>> MultiHead(heads=4, width=0.5)")
         .def(py::init([](const py::object& heads, const py::object& width) {
@@ -169,15 +168,6 @@ and if you like name(self) and parameters(self). spectrum and law are asked for 
                  return std::shared_ptr<priors::UserSpectrum>(user_spectrum(eigenvalues, weights));
              }),
              py::arg("eigenvalues"), py::arg("weights") = py::none());
-    module.def("prior_names", &priors::prior_names);
-    module.def(
-        "make_prior",
-        [](const py::object& name, const py::object& width, const py::object& spectrum_file) {
-            return std::shared_ptr<Prior>(priors::make_prior(
-                text("prior", name), {number("width", width), text("spectrum_file", spectrum_file)}));
-        },
-        py::arg("name"), py::arg("width") = 1, py::arg("spectrum_file") = "",
-        "A prior by its name on the command line.\n\n>>> make_prior('wishart', width=0.5)");
 }
 
 }  // namespace bayesaim::python

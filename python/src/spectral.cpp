@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Laws of eigenvalues, one's own ones too, and the engine that adds noise to them.
+// Laws of eigenvalues, also of the user's own, and the law under noise.
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -19,7 +19,7 @@ using spectral::FreeConvolution;
 using spectral::SpectralLaw;
 using spectral::Transform;
 
-/// A law written in Python. Transforms are called point by point: the atoms of AtomicLaw are faster.
+/// A law written in Python. Its transforms are called point by point; AtomicLaw is faster.
 class PythonLaw final : public SpectralLaw {
   public:
     double mean() const override {
@@ -78,7 +78,7 @@ class PythonLaw final : public SpectralLaw {
     }
 };
 
-/// f(x) for each entry on several threads, with Ctrl-C.
+/// f(x) for each entry on several threads; Ctrl-C stops it.
 template <class Function>
 py::array_t<double> parallel_map(const Array& x, std::size_t threads, Function f) {
     py::array_t<double> result(std::vector<py::ssize_t>(x.shape(), x.shape() + x.ndim()));
@@ -121,7 +121,7 @@ void bind_laws(py::module_& module) {
 Law mu of the eigenvalues of S for large d.
 
 Subclass it for a law of your own: mean, variance, centred_support -> [(low, high)], stieltjes(z) -> (G, G'),
-log_potential(z), and where they matter atomic_concentration and moment_transform. The transforms are those of
+log_potential(z), and where they matter atomic_concentration and moment_transform. The transforms are taken of
 the centred law, G(z) = int dmu(x) / (z - (x - mean)). AtomicLaw is simpler and faster.
 
 >>> bayesaim.Wishart(0.5).law().stieltjes(3j))")

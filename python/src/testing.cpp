@@ -7,7 +7,7 @@
 namespace bayesaim::python {
 namespace {
 
-/// Lines of all checks. What Python code raises is raised: a traceback says more than a line.
+/// The lines of all checks. Exceptions of Python code pass through: a traceback helps more than a line.
 template <class Subject, class Check, class Options>
 testing::Violations run_checks(const Subject& subject, const std::vector<Check>& checks,
                                const Options& options) {

@@ -1,193 +1,168 @@
 // SPDX-License-Identifier: MIT
 // State evolution, thresholds, free entropy, generalisation.
-#include <algorithm>
-#include <array>
-
-#include <fmt/format.h>
-
-#include "bayesaim/priors/prior.hpp"
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/model/model.hpp"
+#include "bayesaim/theory/free_entropy.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
-#include "theory_settings.hpp"
+#include "binding.hpp"
 
 namespace bayesaim::python {
 namespace {
 
-using channels::Channel;
-using priors::Prior;
+using linalg::Overlap;
+using model::Model;
 using theory::EstimationCurve;
-using theory::FixedPoint;
+using theory::TheoryPoint;
 
-/// The prior as state evolution sees it. Asks a prior written in Python for its law while the lock is held.
-std::unique_ptr<EstimationCurve> curve_of(const Prior& prior, bool small_width) {
-    if (small_width) return std::make_unique<theory::SmallWidthCurve>();
-    return std::make_unique<theory::SpectralCurve>(prior.law());
-}
+/// Settings common to all functions of state evolution.
+struct TheorySettings {
+    bool small_width;
+    std::size_t threads;
+    theory::StateEvolutionOptions options;
 
-/// One row of a curve, in the order of `columns`.
-constexpr std::array<const char*, 10> columns = {"alpha",
-                                                 "estimation_error",
-                                                 "standard_error",
-                                                 "overlap",
-                                                 "conjugate_overlap",
-                                                 "generalization_error",
-                                                 "generalization_standard_error",
-                                                 "plugin_generalization_error",
-                                                 "algorithmic_error",
-                                                 "free_entropy"};
-using Row = std::array<double, columns.size()>;
-
-/// Columns that take time of their own.
-struct Wanted {
-    bool generalization, free_entropy;
+    TheorySettings(bool small, double tolerance, int max_iterations, const py::object& method,
+                   int integration_points, std::uint64_t seed, std::size_t thread_count)
+        : small_width(small), threads(thread_count) {
+        check_positive("tolerance", tolerance);
+        options.tolerance = tolerance;
+        options.max_iterations = max_iterations;
+        options.method = theory::parse_method("method", text("method", method));
+        options.integration.points = integration_points;
+        options.integration.seed = seed;
+    }
+    theory::StateEvolutionOptions with_pool(ThreadPool* pool) const {
+        theory::StateEvolutionOptions result = options;
+        result.integration.pool = pool;
+        return result;
+    }
+    std::unique_ptr<EstimationCurve> curve_of(const Model& model) const {
+        if (small_width) return std::make_unique<theory::SmallWidthCurve>();
+        return std::make_unique<theory::SpectralCurve>(model.laws());
+    }
 };
 
-Row row_of(const EstimationCurve& prior, const Channel& channel, double alpha, const FixedPoint& point,
-           double algorithmic_error, const Wanted& wanted, const theory::StateEvolutionOptions& options) {
-    channels::GeneralizationError generalization{not_known, not_known, not_known};
-    if (wanted.generalization) generalization = generalization_error(point, channel, options.integration);
-    const auto entropy =
-        wanted.free_entropy ? free_entropy(prior, channel, alpha, point, options) : std::nullopt;
-    return {alpha,
-            point.error(),
-            point.relative_error * point.error(),
-            point.parameters.overlap(0, 0),
-            point.scalar_conjugate(),
-            generalization.bayes_optimal,
-            generalization.relative_error * generalization.bayes_optimal,
-            generalization.plug_in,
-            algorithmic_error,
-            entropy.value_or(not_known)};
+theory::Start start_of(bool informed) {
+    return informed ? theory::Start::informed : theory::Start::uninformed;
 }
 
-/// `branch`: the optimal fixed point, or the uninformed or the informed one.
-py::dict curve(const Prior& prior, const Channel& channel, const Array& alpha, const std::string& branch,
-               bool generalization, bool free_entropy, const TheorySettings& settings,
-               const py::object& progress) {
-    const auto error_curve = curve_of(prior, settings.small_width);
+/// A point that a stopped run did not compute.
+TheoryPoint missing_point(double alpha, int layers) {
+    const Overlap none = Overlap::Constant(layers, layers, not_known);
+    return {alpha,
+            {{none, none}, none, not_known, 0, Termination::stopped},
+            not_known,
+            {not_known, not_known, not_known}};
+}
+
+/// The values of each point by name, then those of a missing point, which give names and shapes if there are
+/// no points. `branch` is the optimal, the uninformed or the informed fixed point.
+py::list curve(const Model& model, const Array& alpha, const std::string& branch, bool generalization,
+               bool free_entropy, const TheorySettings& settings, const py::object& progress) {
+    const auto prior = settings.curve_of(model);
+    const channels::Channel& channel = model.channel();
     const auto count = static_cast<std::size_t>(alpha.size());
-    const double* alphas = alpha.data();
-    Row missing;  // what a stopped run leaves
-    missing.fill(not_known);
-    std::vector<Row> rows(count, missing);
-    std::vector<Termination> status(count, Termination::stopped);
-    std::vector<int> iterations(count);
+    std::vector<TheoryPoint> points;
+    for (std::size_t i = 0; i < count; ++i) points.push_back(missing_point(alpha.data()[i], model.layers()));
+    points.push_back(missing_point(not_known, model.layers()));
+    std::vector<double> entropies(points.size(), not_known);
     Watch watch(progress);
     {
         const py::gil_scoped_release unlock;
         ThreadPool pool(settings.threads);
         const bool sampled = channel.sampled();
-        const auto options = settings.options(sampled ? &pool : nullptr);
+        const auto options = settings.with_pool(sampled ? &pool : nullptr);
         std::atomic<std::size_t> finished = 0;
         const auto solve = [&](std::size_t i) {
-            FixedPoint point;
-            double algorithmic = not_known;
-            if (branch == "optimal") {
-                const auto both = solve_bayes_optimal(*error_curve, channel, alphas[i], options);
-                point = both.optimal();
-                algorithmic = both.uninformed.error();
-            } else {
-                point = solve_state_evolution(*error_curve, channel, alphas[i],
-                                              start_of(branch == "informed"), options);
-            }
-            rows[i] = row_of(*error_curve, channel, alphas[i], point, algorithmic,
-                             {generalization, free_entropy}, options);
-            status[i] = point.status;
-            iterations[i] = point.iterations;
-        };
-        // As the program does: points in parallel, unless the expectations inside a point take the time.
-        // Points are cheap where there are many of them, reports are not.
-        const std::size_t block = sampled ? 1 : std::clamp<std::size_t>(count / 100, 1, 64);
-        const auto solve_block = [&](std::size_t b) {
             if (!watch.look()) return;
-            const Range range = block_range(count, block, b);
-            for (std::size_t i = range.begin; i < range.end; ++i) solve(i);
-            finished += range.size();
-            watch.report(static_cast<double>(finished), static_cast<double>(count), "");
+            TheoryPoint point = points[i];
+            if (branch == "optimal") {
+                const auto both = solve_bayes_optimal(*prior, channel, point.alpha, options);
+                point.fixed_point = both.optimal();
+                point.algorithmic_error = both.uninformed.error();
+            } else {
+                point.fixed_point = solve_state_evolution(*prior, channel, point.alpha,
+                                                          start_of(branch == "informed"), options);
+            }
+            if (generalization)
+                point.generalization = generalization_error(point.fixed_point, channel, options.integration);
+            if (free_entropy)
+                entropies[i] = theory::free_entropy(*prior, channel, point.alpha, point.fixed_point, options)
+                                   .value_or(not_known);
+            points[i] = point;
+            watch.report(static_cast<double>(++finished), static_cast<double>(count), "");
         };
-        const std::size_t blocks = block_count(count, block);
+        // Points in parallel, as the program does, unless the expectations inside a point take the time.
         if (sampled) {
-            for (std::size_t b = 0; b < blocks; ++b) solve_block(b);
+            for (std::size_t i = 0; i < count; ++i) solve(i);
         } else {
-            pool.for_each(blocks, solve_block);
+            pool.for_each(count, solve);
         }
     }
     watch.finish();
-    py::dict result;
-    std::vector<double> values(count);
-    for (std::size_t k = 0; k < columns.size(); ++k) {
-        for (std::size_t i = 0; i < count; ++i) values[i] = k == 0 ? alphas[i] : rows[i][k];
-        result[columns[k]] = to_array(values);
+    py::list result;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        Record record = values(points[i]);
+        record["free_entropy"] = entropies[i];
+        result.append(to_dict(record));
     }
-    py::list texts;
-    for (const Termination one : status) texts.append(std::string(to_string(one)));
-    result["status"] = texts;
-    result["iterations"] = py::cast(iterations);
     return result;
 }
 
-py::array trajectory(const Prior& prior, const Channel& channel, double alpha, int iterations, bool informed,
+py::array trajectory(const Model& model, double alpha, int iterations, bool informed,
                      const TheorySettings& settings) {
-    const auto error_curve = curve_of(prior, settings.small_width);
-    check_at_least("iterations", iterations, 0);
-    std::vector<double> errors;
+    const auto prior = settings.curve_of(model);
+    std::vector<theory::OrderParameters> points;
     {
         const py::gil_scoped_release unlock;
         ThreadPool pool(settings.threads);
-        for (const auto& point : state_evolution_trajectory(*error_curve, channel, alpha, iterations,
-                                                            start_of(informed), settings.options(&pool)))
-            errors.push_back(point.error.trace());
+        points = state_evolution_trajectory(*prior, model.channel(), alpha, iterations, start_of(informed),
+                                            settings.with_pool(&pool));
     }
-    return to_array(errors);
+    return history(points, model.layers(), [](const auto& point) { return point.error; });
 }
 
-/// As `bayesaim threshold`.
-py::dict thresholds(const Prior& prior, const Channel& channel, double lowest, double highest,
-                    const TheorySettings& settings) {
-    const auto error_curve = curve_of(prior, settings.small_width);
-    std::optional<double> strong, information_theoretic, algorithmic, appears;
-    double weak = 0;
+py::dict thresholds(const Model& model, double lowest, double highest, const TheorySettings& settings) {
+    const auto prior = settings.curve_of(model);
+    theory::Thresholds found;
     {
         const py::gil_scoped_release unlock;
         ThreadPool pool(settings.threads);
-        const auto options = settings.options(&pool);
-        strong = information_theoretic = algorithmic = strong_recovery(*error_curve, channel);
-        if (!strong && !channel.sampled()) {
-            if (const auto transition = find_first_order_transition(*error_curve, channel, lowest, highest)) {
-                appears = transition->appears;
-                information_theoretic = transition->information_theoretic;
-                algorithmic = transition->algorithmic;
-            }
-        }
-        weak = theory::weak_recovery_scaled(channel, options.integration);
+        found = find_thresholds(*prior, model.channel(), {.lowest = lowest, .highest = highest},
+                                settings.with_pool(&pool));
     }
     py::dict result;
-    result["weak_recovery_scaled"] = weak;
-    result["strong_recovery"] = strong;
-    result["information_theoretic"] = information_theoretic;
-    result["algorithmic"] = algorithmic;
-    result["spinodal"] = appears;
+    result["weak_recovery_scaled"] = found.weak_recovery_scaled;
+    result["strong_recovery"] = found.strong_recovery;
+    result["information_theoretic"] = found.information_theoretic;
+    result["algorithmic"] = found.algorithmic;
+    result["spinodal"] = found.appears;
     return result;
+}
+
+double recovery_growth_rate(const Model& model, double alpha, const TheorySettings& settings) {
+    const auto prior = settings.curve_of(model);
+    const py::gil_scoped_release unlock;
+    ThreadPool pool(settings.threads);
+    return theory::recovery_growth_rate(*prior, model.channel(), alpha,
+                                        settings.with_pool(&pool).integration);
 }
 
 }  // namespace
 
 void bind_theory(py::module_& module) {
     py::class_<TheorySettings>(module, "TheorySettings")
-        .def(py::init<>())
-        .def_readwrite("small_width", &TheorySettings::small_width)
-        .def_readwrite("tolerance", &TheorySettings::tolerance)
-        .def_readwrite("max_iterations", &TheorySettings::max_iterations)
-        .def_readwrite("integration_points", &TheorySettings::integration_points)
-        .def_readwrite("seed", &TheorySettings::seed)
-        .def_readwrite("threads", &TheorySettings::threads);
-    module.def("theory_curve", &curve, py::arg("prior"), py::arg("channel"), py::arg("alpha"),
-               py::arg("branch"), py::arg("generalization"), py::arg("free_entropy"), py::arg("settings"),
-               py::arg("progress"));
-    module.def("trajectory", &trajectory, py::arg("prior"), py::arg("channel"), py::arg("alpha"),
-               py::arg("iterations"), py::arg("informed"), py::arg("settings"));
-    module.def("thresholds", &thresholds, py::arg("prior"), py::arg("channel"), py::arg("lowest"),
-               py::arg("highest"), py::arg("settings"));
+        .def(py::init<bool, double, int, const py::object&, int, std::uint64_t, std::size_t>(),
+             py::arg("small_width"), py::arg("tolerance"), py::arg("max_iterations"), py::arg("method"),
+             py::arg("integration_points"), py::arg("seed"), py::arg("threads"));
+    module.def("theory_curve", &curve, py::arg("model"), py::arg("alpha"), py::arg("branch"),
+               py::arg("generalization"), py::arg("free_entropy"), py::arg("settings"), py::arg("progress"));
+    module.def("trajectory", &trajectory, py::arg("model"), py::arg("alpha"), py::arg("iterations"),
+               py::arg("informed"), py::arg("settings"));
+    module.def("thresholds", &thresholds, py::arg("model"), py::arg("lowest"), py::arg("highest"),
+               py::arg("settings"));
+    module.def("recovery_growth_rate", &recovery_growth_rate, py::arg("model"), py::arg("alpha"),
+               py::arg("settings"));
 }
 
 }  // namespace bayesaim::python

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arguments that do not fit, in one line.
+// Messages of one line for wrong arguments.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ std::string signature(const std::string& page) {
     return line.starts_with('(') ? name + line : line;  // a constructor's line has the name of its class
 }
 
-/// Types of what was given, without the object that the method belongs to.
+/// Types of the given arguments, without self.
 std::string given_text(PyObject* args, PyObject* kwargs, bool method) {
     std::vector<std::string> types;
     const auto positional = py::reinterpret_borrow<py::tuple>(args);
@@ -43,7 +43,7 @@ std::string given_text(PyObject* args, PyObject* kwargs, bool method) {
     return fmt::format("({})", fmt::join(types, ", "));
 }
 
-/// No C++ exception may leave it: what calls it is Python.
+/// Python calls this function: no C++ exception may leave it.
 PyObject* call(PyObject* record, PyObject* args, PyObject* kwargs) {
     try {
         PyObject* result = reinterpret_cast<PyCFunctionWithKeywords>(

@@ -46,6 +46,33 @@ def test_methods_of_classes(prior, softmax):
     raises(TypeError, lambda: bayesaim.make_prior(3), "prior must be a text, got int")
 
 
+def test_models_by_name():
+    assert repr(bayesaim.make_channel("deep-softmax", layers=3, tokens=2)).startswith("DeepAttention(")
+    assert isinstance(bayesaim.make_channel("deep-seq2seq", residual=0.5), bayesaim.DeepSequence)
+    assert repr(bayesaim.make_channel("deep-softmax", layers=1)) == repr(bayesaim.Softmax(2))
+    assert repr(bayesaim.make_prior("multi-head", heads=3, width=0.5)) == repr(bayesaim.MultiHead(3, 0.5))
+    raises(ValueError, lambda: bayesaim.make_channel("linear", beta=2), "beta applies only to channel softmax, deep-softmax, deep-seq2seq or multi-head (channel is linear)")
+    raises(ValueError, lambda: bayesaim.make_prior("wigner", width=2), "width applies only to prior wishart or multi-head (prior is wigner)")
+    raises(TypeError, lambda: bayesaim.make_channel("deep-softmax", layers="2"), "layers must be a whole number, got str")
+    for name in bayesaim.channel_names():
+        assert isinstance(bayesaim.make_channel(name), bayesaim.Channel)
+
+
+def test_methods_by_name(prior, softmax, data):
+    curves = [bayesaim.theory(prior, softmax, 0.1, method=name).estimation_error[0] for name in ("automatic", "bracketed", "monotone", "newton")]
+    np.testing.assert_allclose(curves, curves[0], rtol=1e-9)
+    raises(ValueError, lambda: bayesaim.theory(prior, softmax, 0.1, method="fast"), "method must be one of automatic, bracketed, monotone, newton, got 'fast'")
+    raises(TypeError, lambda: bayesaim.theory(prior, softmax, 0.1, method=3), "method must be a text, got int")
+    raises(ValueError, lambda: bayesaim.amp(data, prior, softmax, response="fast"), "response must be one of power, slope, automatic")
+    raises(ValueError, lambda: bayesaim.amp(data, prior, softmax, initial="truth"), "initial must be one of mean, prior, informed")
+
+
+def test_width_of_the_student(data, softmax):
+    raises(ValueError, lambda: bayesaim.gradient_descent(data, softmax, width=0), "width must be positive and finite, got 0")
+    raises(ValueError, lambda: bayesaim.gradient_descent(data, softmax, width=1e6), "student width must be such that W has at most 1000000 columns")
+    raises(ValueError, lambda: bayesaim.gradient_descent(data, bayesaim.DeepAttention(2), width=1), "layers of the channel must be of size 1, got 2")
+
+
 def test_intervals(prior, softmax):
     wrong = "must be (lowest, highest), 0 < lowest < highest < inf, got "
     for value, shown in [(3, "3"), ((1, 2, 3), "[1, 2, 3]"), ([], "[]"), (np.zeros((9, 9)), "shape (9, 9)"), ((10, 0.01), "[10.0, 0.01]"), ((0, 1), "[0, 1]"), ((1, np.inf), "[1.0, inf]"), ((np.nan, 1), "[nan, 1.0]")]:
@@ -62,7 +89,7 @@ def test_arguments_that_do_not_fit(prior, softmax):
     raises(TypeError, lambda: prior.name(None), "name(), got (None)")
     raises(TypeError, lambda: softmax.noise(1), "noise(seed, first_sample, rows, columns, uniform: bool = False), got (int)")
     raises(TypeError, lambda: prior.law().stieltjes("z"), "stieltjes(z: complex), got (str)")
-    raises(TypeError, lambda: bayesaim.make_channel(), "make_channel(name, tokens = 2, beta = 1, label_noise = 0), got ()")
+    raises(TypeError, lambda: bayesaim.make_channel(), "make_channel(name, tokens = None, beta = None, label_noise = None, layers = None, residual = None), got ()")
     raises(TypeError, lambda: bayesaim.blas_threads(1), "blas_threads(), got (int)")
     raises(TypeError, lambda: bayesaim.Experiment(), "No constructor")
     raises(TypeError, lambda: setattr(bayesaim._core.AmpOptions(), "damping", "x"), "got (str)")
@@ -95,7 +122,7 @@ def test_messages_that_are_not_utf8():
 
 
 def test_what_is_no_prior_or_channel_or_dataset(prior, softmax, data):
-    raises(TypeError, lambda: bayesaim.theory(None, softmax, 0.1), "prior must be a Prior, such as Wishart(0.5), got None")
+    raises(TypeError, lambda: bayesaim.theory(None, softmax, 0.1), "prior must be a Prior such as Wishart(0.5), or a list of one for each layer, got None")
     raises(TypeError, lambda: bayesaim.theory(prior, "softmax", 0.1), "channel must be a Channel")
     raises(TypeError, lambda: bayesaim.mmse(0.5, 1), "prior must be a Prior or a SpectralLaw, got float")
     raises(TypeError, lambda: bayesaim.amp(data.tokens, prior, softmax), "data must be a Dataset, got ndarray")
@@ -138,7 +165,7 @@ def test_wrong_shapes(prior, softmax, data):
     raises(ValueError, lambda: bayesaim.Dataset(tokens[:0]), "tokens must not be empty")
     raises(ValueError, lambda: bayesaim.Dataset(tokens, outputs[:-1]), "rows of the outputs must be of size 108, got 107")
     raises(ValueError, lambda: bayesaim.Dataset(tokens, outputs[:, :1]), "outputs must be of shape (n, 4)")
-    raises(ValueError, lambda: bayesaim.Dataset(tokens, weights=np.eye(29)), "dimension of the weights must be of size 30, got 29")
+    raises(ValueError, lambda: bayesaim.Dataset(tokens, weights=np.eye(29)), "weights must be 30 x 30, got 29 x 29")
     raises(ValueError, lambda: bayesaim.Dataset(tokens, weights=np.triu(np.ones((30, 30)))), "weights must be symmetric")
     raises(ValueError, lambda: bayesaim.denoise(prior, np.ones((2, 3)), 0.1), "noisy matrix must be square")
     raises(ValueError, lambda: bayesaim.amp(data, prior, softmax, initial=np.eye(3)), "dimension of the initial estimate")

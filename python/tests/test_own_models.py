@@ -8,7 +8,7 @@ import weakref
 import bayesaim
 import numpy as np
 import pytest
-from own_models import NoisyLinear, OneBit, PythonWigner, Semicircle, TwoLevels
+from own_models import NoisyLinear, OneBit, PythonWigner, Semicircle, TwoLayers, TwoLayersInClosedForm, TwoLevels
 
 
 def test_contracts_hold():
@@ -16,6 +16,55 @@ def test_contracts_hold():
     assert bayesaim.testing.check_channel(bayesaim.Hardmax(2), prediction_samples=2000) == []
     assert bayesaim.testing.check_prior(TwoLevels(), dim=150, noise_variances=(1e-3, 1e3)) == []
     assert bayesaim.testing.check_prior(PythonWigner(), dim=150, noise_variances=(1e-2, 1e2)) == []
+
+
+@pytest.mark.parametrize("channel", [TwoLayers, TwoLayersInClosedForm])
+def test_contracts_hold_for_two_layers(channel):
+    assert bayesaim.testing.check_channel(channel(), label_noise=True, prediction_samples=1000) == []
+
+
+def test_two_layers_in_python(data):
+    """Gaussian priors, C = (1 + qhat)^-1: sum and difference of the layers decouple, with errors 1/(1 + 2 x) each.
+
+    qhat = x_+ (1, 1)(1, 1)' + x_- (1, -1)(1, -1)'; V along either is 4/(1 + 2 x).
+    """
+    channel, prior, alpha = TwoLayersInClosedForm(0.1), bayesaim.Wigner(), 0.5
+    x = np.zeros(2)
+    for _ in range(200):
+        x = 4 * alpha * np.array([2, 1]) / (4 / (1 + 2 * x) + np.array([1, 2]) * 0.1)
+    curve = bayesaim.theory(prior, channel, alpha)
+    assert curve.estimation_error[0] == pytest.approx(np.sum(1 / (1 + 2 * x)), rel=1e-9)
+    qhat = np.array([[x[0] + x[1], x[0] - x[1]], [x[0] - x[1], x[0] + x[1]]])
+    np.testing.assert_allclose(curve.conjugate_overlap[0], qhat, rtol=1e-6)
+    np.testing.assert_allclose(curve.error_matrix[0], np.linalg.inv(np.eye(2) + qhat), rtol=1e-6)
+    np.testing.assert_allclose(curve.layer_errors[0], np.diag(curve.error_matrix[0]))
+    sampled = bayesaim.theory(prior, TwoLayers(0.1), alpha, integration_points=32)
+    assert sampled.standard_error[0] > 0
+    assert sampled.estimation_error[0] == pytest.approx(curve.estimation_error[0], abs=4 * sampled.standard_error[0])
+    assert bayesaim.thresholds(prior, channel).strong_recovery is None
+
+    known = bayesaim.generate(prior, channel, dim=50, alpha=alpha, seed=1)
+    result = bayesaim.amp(known, [prior, prior], channel)
+    assert result.status == "converged" and result.estimate is None and result.estimates.shape == (2, 50, 50)
+    assert result.error == pytest.approx(curve.estimation_error[0], rel=0.25)  # finite size: 0.19 here, 0.02 at d = 200
+    assert (result.error, result.predicted_error) == (np.trace(result.error_matrix), np.trace(result.predicted_error_matrix))
+    small = bayesaim.generate(prior, channel, dim=12, alpha=alpha, seed=1)
+    # the slope by finite differences is that of the closed form
+    estimates = [bayesaim.amp(small, prior, one, max_iterations=5).estimates for one in (channel, TwoLayers(0.1))]
+    np.testing.assert_allclose(estimates[0], estimates[1], atol=1e-6)
+    with pytest.raises(ValueError, match="^outputs must be symmetric$"):
+        bayesaim.Dataset(data.tokens, data.outputs).check(channel)
+    with pytest.raises(ValueError, match="layers must be between 1 and 8, got 9"):
+        bayesaim.Channel(2, layers=9)
+
+
+def test_mistakes_in_methods_of_several_layers_are_named():
+    class Wrong(TwoLayers):
+        def score_power(self, overlap, error):
+            return 1.0
+
+    with pytest.raises(ValueError, match="score power must be an array of 2 dimensions"):
+        bayesaim.theory(bayesaim.Wigner(), Wrong(), 0.5)
 
 
 def test_contracts_hold_for_a_sampled_information_beside_a_score_power_in_closed_form():
@@ -70,7 +119,8 @@ def test_channel_in_python_is_the_channel_in_cpp(prior):
     np.testing.assert_allclose(errors[0], errors[1], rtol=1e-10)
     data = [bayesaim.generate(prior, channel, dim=20, alpha=0.3, seed=2) for channel in (mine, ours)]
     np.testing.assert_allclose(data[0].outputs, data[1].outputs, rtol=0, atol=1e-13)
-    results = [bayesaim.amp(one, prior, channel, max_iterations=20) for one, channel in zip(data, (mine, ours))]
+    # at few samples ours would take the slope, which mine has by finite differences only
+    results = [bayesaim.amp(one, prior, channel, max_iterations=20, response="power") for one, channel in zip(data, (mine, ours))]
     np.testing.assert_allclose(results[0].estimate, results[1].estimate, rtol=0, atol=1e-9)
 
 

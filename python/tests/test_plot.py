@@ -33,12 +33,12 @@ def test_amp_trajectory(prior, softmax, data, tmp_path):
 
 def test_several_layers(prior):
     channel = bayesaim.DeepAttention(2)
-    result = bayesaim.deep.amp(bayesaim.deep.generate(prior, channel, dim=20, alpha=0.5), prior, channel, max_iterations=4)
-    trajectory = bayesaim.deep.trajectory(prior, channel, 0.5, 4, integration_points=2)
+    result = bayesaim.amp(bayesaim.generate(prior, channel, dim=20, alpha=0.5), prior, channel, max_iterations=4)
+    trajectory = bayesaim.trajectory(prior, channel, 0.5, 4, integration_points=2)
     ax = bayesaim.plot.amp_trajectory(result, trajectory)
     assert list(ax.lines[0].get_ydata()) == [np.trace(error) for error in result.true_errors]
     assert list(ax.lines[2].get_ydata()) == [np.trace(error) for error in trajectory]
-    ax = bayesaim.plot.theory(bayesaim.deep.theory(prior, channel, [0.1, 0.2], integration_points=2))
+    ax = bayesaim.plot.theory(bayesaim.theory(prior, channel, [0.1, 0.2], integration_points=2))
     assert len(ax.lines[0].get_xdata()) == 2
 
 

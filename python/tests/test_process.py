@@ -13,7 +13,7 @@ LONG_RUNS = {
     "amp": "bayesaim.amp(bayesaim.generate(p, c, dim=60, alpha=0.15), p, c, tolerance=1e-300, max_iterations=10**6)",
     "gradient_descent": "bayesaim.gradient_descent(bayesaim.generate(p, c, dim=60, alpha=0.15), c, width=0.5, steps=10**7)",
     "theory": "bayesaim.theory(p, bayesaim.Hardmax(2), np.geomspace(0.1, 10, 10**5))",
-    "deep.theory": "bayesaim.deep.theory(p, bayesaim.DeepAttention(2), [0.2] * 10**5, integration_points=2)",
+    "theory of two layers": "bayesaim.theory(p, bayesaim.DeepAttention(2), [0.2] * 10**5, integration_points=2)",
     "mmse": "bayesaim.mmse(p, np.geomspace(0.1, 10, 10**7))",
     "sweep": "bayesaim.sweep(bayesaim.parse_experiment('estimator = \"amp\"\\nalpha = 0.15\\ndim = 60\\nmax_iterations = 1000000\\ntolerance = 1e-300\\nseeds=2'), sys.argv[1])",
 }
@@ -74,9 +74,9 @@ def call(i):
     bayesaim.Spectrum(TwoLevels(), 0.1).density([0.0, 1.0])
     if i % 10 == 0:
         bayesaim.theory(TwoLevels(), OneBit(), 1.0, integration_points=2)
-    two = bayesaim.deep.generate(p, bayesaim.DeepAttention(2), dim=20, alpha=0.5)
-    bayesaim.deep.encode(two.tokens, two.weights)
-    bayesaim.deep.covariance([p, TwoLevels()], [[2, 0.3], [0.3, 2]])
+    two = bayesaim.generate(p, bayesaim.DeepAttention(2), dim=20, alpha=0.5)
+    bayesaim.layers.encode(two.tokens, two.weights)
+    bayesaim.layers.covariance([p, TwoLevels()], [[2, 0.3], [0.3, 2]])
     for wrong in (lambda: bayesaim.amp(mine, p, c, damping=2), lambda: bayesaim.Wishart(mine, result), lambda: p.sample(x=mine)):
         try:
             wrong()

@@ -55,7 +55,7 @@ def test_amp(program, prior, softmax, tmp_path, initial):
     data = bayesaim.generate(prior, softmax, dim=40, alpha=0.12, seed=3)
     result = bayesaim.amp(data, prior, softmax, initial=initial, seed=3)
     assert (result.error, result.status, result.iterations) == (point["mean_error"], point["status"], point["iterations"])
-    table = np.genfromtxt(record, delimiter=",", names=True)
+    table = np.atleast_1d(np.genfromtxt(record, delimiter=",", names=True))
     assert list(table["true_error"]) == list(result.true_errors)
     assert list(table["predicted_error"]) == list(result.predicted_errors)
 

@@ -48,7 +48,8 @@ def test_results_show_themselves_and_become_dictionaries(data, prior, softmax):
     result = bayesaim.amp(data, prior, softmax, max_iterations=10)
     assert "AmpResult\n  estimate: <array 30 x 30>" in repr(result) and "(10 values)" in repr(result)
     assert result.to_dict()["estimate"] is result.estimate
-    assert np.array_equal(result.estimate, result.estimate.T)
+    assert np.array_equal(result.estimate, result.estimate.T) and np.array_equal(result.estimates[0], result.estimate)
+    assert result.predicted_errors.shape == result.responses.shape == result.noise_variances.shape == (10,)
     descents = bayesaim.gradient_descent(data, softmax, width=0.5, starts=2, steps=5)
     assert isinstance(descents.to_dict()["descents"][0], dict)
     np.testing.assert_allclose((descents.descents[0].estimate + descents.descents[1].estimate) / 2, descents.estimate, rtol=1e-6)
@@ -179,13 +180,13 @@ def test_stubs_name_what_is_there():
 
 def test_all_names_what_is_there():
     public = {name for name, thing in vars(bayesaim).items() if not name.startswith("_") and not inspect.ismodule(thing)}
-    assert set(bayesaim.__all__) == (public - {"TYPE_CHECKING"}) | {"deep", "testing"}
+    assert set(bayesaim.__all__) == (public - {"TYPE_CHECKING"}) | {"layers", "testing"}
     assert "plot" in dir(bayesaim)
 
 
 def test_everything_public_is_documented_with_an_example():
     things = {name: getattr(bayesaim, name) for name in bayesaim.__all__}
-    things.update({f"deep.{name}": getattr(bayesaim.deep, name) for name in bayesaim.deep.__all__})
+    things.update({f"layers.{name}": getattr(bayesaim.layers, name) for name in bayesaim.layers.__all__})
     for name, thing in things.items():
         if inspect.ismodule(thing) or (inspect.isclass(thing) and issubclass(thing, (bayesaim.Result, bayesaim.Experiment))):
             continue

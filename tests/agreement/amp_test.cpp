@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AMP on sampled data against state evolution, which shares no code with it but priors and channels.
+// AMP on sampled data against state evolution; they share only the code of priors and channels.
 #include "bayesaim/estimators/amp.hpp"
 
 #include <cmath>
@@ -35,13 +35,15 @@ Measured run_seeds(const std::string& name, int tokens, Eigen::Index dim, double
         estimators::AmpOptions options;
         options.damping = damping;
         options.max_iterations = 60;
-        options.measure = [&](const linalg::Matrix& m) { return data::estimation_error(m, problem.weights); };
+        options.measure = [&](std::span<const linalg::Matrix> estimates) {
+            return data::estimation_errors(estimates, problem.weights);
+        };
         const auto run = run_amp(problem.data, prior.law(), *channel, options, pool);
         EXPECT_NE(run.status, Termination::diverged);
-        errors.push_back(data::estimation_error(run.estimate, problem.weights));
+        errors.push_back(data::estimation_error(run.estimates[0], problem.weights[0]));
         for (std::size_t t = 0; t < 10; ++t) {
             const auto& at = run.record[std::min(t, run.record.size() - 1)];
-            result.trajectory[t] += *at.true_error / seeds;
+            result.trajectory[t] += at.true_error->trace() / seeds;
         }
     }
     for (const double error : errors) result.mean += error / seeds;
@@ -115,37 +117,37 @@ class AmpRun : public testing::Test {
 
 TEST_F(AmpRun, HasTheSameBitsForAnyThreadsAndStorage) {
     const auto reference = run(0.12, 1, data::TokenStorage::memory);
-    EXPECT_EQ(reference.estimate, run(0.12, 2, data::TokenStorage::memory).estimate);
-    EXPECT_EQ(reference.estimate, run(0.12, 3, data::TokenStorage::regenerate).estimate);
+    EXPECT_EQ(reference.estimates, run(0.12, 2, data::TokenStorage::memory).estimates);
+    EXPECT_EQ(reference.estimates, run(0.12, 3, data::TokenStorage::regenerate).estimates);
 }
 
 TEST_F(AmpRun, FindsTheTruthAboveStrongRecovery) {
     estimators::AmpOptions options;
     options.max_iterations = 400;
     const auto result = run(0.35, 2, data::TokenStorage::memory, options);
-    EXPECT_LT(data::estimation_error(result.estimate, problem.weights), 1e-4);
+    EXPECT_LT(data::estimation_error(result.estimates[0], problem.weights[0]), 1e-4);
     EXPECT_TRUE(succeeded(result.status)) << to_string(result.status);
 }
 
-/// Undamped runs can lose their variance while the error is large: not a recovery.
+/// In undamped runs the variance can vanish while the error is large: that is not a recovery.
 TEST_F(AmpRun, DoesNotTakeALostVarianceForExactRecovery) {
     estimators::AmpOptions options;
     options.damping = 0;
     const auto result = run(0.35, 2, data::TokenStorage::memory, options);
-    EXPECT_GT(data::estimation_error(result.estimate, problem.weights), 1e-3);
+    EXPECT_GT(data::estimation_error(result.estimates[0], problem.weights[0]), 1e-3);
     EXPECT_EQ(result.status, Termination::diverged);
 }
 
-/// Started at the truth of exact data the score vanishes: an end, not a division by zero.
+/// Started at the truth of exact data, the score vanishes: the run ends without a division by zero.
 TEST_F(AmpRun, EndsCleanlyWhenStartedAtTheTruth) {
     run(0.35, 1, data::TokenStorage::memory);
     ThreadPool pool(1);
     estimators::AmpOptions options;
-    options.initial_estimate = problem.weights;
-    options.initial_error = 1e-6;
+    options.initial_estimates = problem.weights;
+    options.initial_error = linalg::scalar_overlap(1e-6);
     const auto result = run_amp(problem.data, prior.law(), *channel, options, pool);
-    EXPECT_TRUE(result.estimate.allFinite());
-    EXPECT_LT(data::estimation_error(result.estimate, problem.weights), 1e-5);
+    EXPECT_TRUE(result.estimates[0].allFinite());
+    EXPECT_LT(data::estimation_error(result.estimates[0], problem.weights[0]), 1e-5);
     EXPECT_NE(result.status, Termination::diverged);
 }
 

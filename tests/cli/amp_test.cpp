@@ -37,7 +37,7 @@ TEST(AmpCommand, TestSamplesMeasureTheGeneralizationError) {
         bayesaim("amp --width 0.5 --alpha 0.12 --dim 100 --seeds 4 --test-samples 4000 --format json");
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const auto point = run.json()["points"][0];
-    // At this error theory says 0.08622589296 and 0.08855476960 for the plug-in rule.
+    // Theory at this error: 0.08622589296, and 0.08855476960 for the plug-in rule.
     EXPECT_NEAR(point["theory_generalization_error"].get<double>(), 0.08622589296, 1e-9);
     EXPECT_NEAR(point["theory_plugin_generalization_error"].get<double>(), 0.08855476960, 1e-9);
     EXPECT_NEAR(point["generalization_error"].get<double>(), 0.0862, 0.01);
@@ -61,7 +61,7 @@ TEST(AmpCommand, RecordHasEveryIteration) {
     const cli::Workplace place;
     const auto file = place.file("record.csv");
     const auto run = bayesaim("amp --alpha 0.1 --dim 30 --iterations 5 --tolerance 1e-30 --record " + file);
-    EXPECT_EQ(run.exit_code, 2);  // five iterations are not enough, and the status says so
+    EXPECT_EQ(run.exit_code, 2);  // five iterations are not enough
     EXPECT_NE(run.out.find("iteration limit"), std::string::npos);
     const std::string text = cli::read(file);
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6);
@@ -75,7 +75,7 @@ TEST(AmpCommand, InterruptKeepsWhatIsFinished) {
                                 " amp --alpha 0.1 --dim 40 --seeds 100000 --format json --output " + out +
                                 " 2>/dev/null";
     const int status =
-        std::system((command + "; test $? = 124").c_str());  // timeout's word for "had to be stopped"
+        std::system((command + "; test $? = 124").c_str());  // 124: timeout had to stop the program
     EXPECT_EQ(status, 0);
     const auto json = nlohmann::json::parse(cli::read(out));
     EXPECT_GE(json["points"][0]["seeds"].get<int>(), 1);

@@ -6,11 +6,11 @@
 
 #include <hdf5.h>
 
-/// HDF5 files by the C interface alone, for the tests to write what the program would not and to read what
-/// it wrote.
+/// HDF5 files through the C interface only: tests write files that the program would not write, and read
+/// files that it wrote.
 namespace cli {
 
-/// An array as it goes into a file, whether or not it makes sense there.
+/// An array to write, valid or not.
 struct Array {
     std::vector<hsize_t> shape;
     std::vector<double> values;
@@ -30,7 +30,7 @@ inline void write_file(const std::string& file, const Arrays& arrays, const Text
         H5Dclose(data);
         H5Sclose(space);
     }
-    for (const auto& [name, text] : attributes) {  // of fixed length, which we read but do not write
+    for (const auto& [name, text] : attributes) {  // of fixed length: the program only reads these
         const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
         H5Tset_size(type, text.size());
         const hid_t attribute = H5Acreate2(out, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT);

@@ -28,7 +28,7 @@ class PredictCommand : public testing::Test {
                       estimate = place.file("estimate.h5"), predictions = place.file("predictions.h5");
 };
 
-/// The labels of the training data are known to the estimate, those of the test set are not.
+/// The estimate has seen the labels of the training data, not the labels of the test set.
 TEST_F(PredictCommand, MeasuresWhatTheEstimatePromises) {
     const auto run = predict(test);
     ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -39,7 +39,7 @@ TEST_F(PredictCommand, MeasuresWhatTheEstimatePromises) {
     EXPECT_LT(predict(training).json()["points"][0]["generalization_error"].get<double>(), 0.5 * expected);
 }
 
-/// Noise of the outputs of a test set is in what was measured and in what was to be expected.
+/// Measured and expected errors both contain the label noise of the test set.
 TEST(PredictCommandWithNoise, ExpectsTheNoiseOfTheOutputs) {
     const cli::Workplace place;
     const std::string make =
@@ -92,7 +92,10 @@ TEST_F(PredictCommand, RejectsFilesThatDoNotBelongTogether) {
           std::pair(bare + " " + test + " --output " + predictions, "attribute predicted_error"),
           std::pair(training + " " + test + " --output " + predictions, "attribute predicted_error"),
           std::pair(estimate + " " + test + " --output " + test, "another file"),
-          std::pair(estimate + " missing.h5 --output " + predictions, "missing.h5")}) {
+          std::pair(estimate + " missing.h5 --output " + predictions,
+                    "cannot read dataset 'missing.h5': No such file or directory"),
+          std::pair("missing.h5 " + test + " --output " + predictions,
+                    "cannot read estimate 'missing.h5': No such file or directory")}) {
         const std::string call = "predict " + arguments;
         cli::expect_bad_usage({call.c_str(), complaint});
     }

@@ -14,7 +14,7 @@ using cli::Workplace;
 
 namespace {
 
-/// About a second of work in 38 points, so that there are many moments to be killed at.
+/// About a second of work in 38 points, so that it can be killed at many moments.
 constexpr const char* study = R"(
 width = 0.5
 [[run]]
@@ -50,13 +50,13 @@ int exit_code_of(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Lines of a file; 0 while it is not there.
+/// Lines of a file; 0 if it does not exist yet.
 std::size_t lines(const std::string& file) {
     const std::string text = read(file);
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-/// Waits until the store has so many records (it has one line more).
+/// Waits until the store has this many records (it has one line more).
 void wait_for_records(const std::string& directory, std::size_t records) {
     for (int i = 0; i < 3000 && lines(directory + "/runs.store") < records + 1; ++i) usleep(10'000);
     ASSERT_GE(lines(directory + "/runs.store"), records + 1);
@@ -82,14 +82,14 @@ TEST(SweepCommand, KilledAtRandomMomentsItEndsWithTheSameBytes) {
     for (int i = 0; i < 12; ++i) {
         const std::size_t before = lines(torn + "/runs.store");
         const pid_t child = start({"sweep", file, "--quiet", "--output", torn});
-        // The first ones may die before they do anything; the others get somewhere on any machine.
+        // The first processes may die before they finish a point; later ones finish some on any machine.
         if (i >= 4 && before < 38) wait_for_records(torn, before);
         usleep(std::uniform_int_distribution<unsigned>(0, 60'000)(random));
         kill(child, SIGKILL);
         if (exit_code_of(child) < 0) ++killed;
     }
     EXPECT_GT(killed, 0);
-    // And a record that was half written, which no timing is sure to hit.
+    // A half-written record, which no timing is sure to produce.
     const std::string store = torn + "/runs.store";
     ASSERT_GE(lines(store), 2U);
     const std::string text = read(store);
@@ -97,7 +97,7 @@ TEST(SweepCommand, KilledAtRandomMomentsItEndsWithTheSameBytes) {
     const auto last = bayesaim("sweep " + file + " --format json --output " + torn);
     ASSERT_EQ(last.exit_code, 0) << last.err;
     EXPECT_NE(last.err.find("damaged record"), std::string::npos);
-    EXPECT_GE(last.json()["computed_now"].get<int>(), 1);  // that one at least
+    EXPECT_GE(last.json()["computed_now"].get<int>(), 1);  // the half-written record at least
     for (const char* name : {"/results.csv", "/summary.csv"}) {
         EXPECT_EQ(read(torn + name), read(whole + name)) << name;
     }
@@ -105,7 +105,7 @@ TEST(SweepCommand, KilledAtRandomMomentsItEndsWithTheSameBytes) {
     EXPECT_EQ(lines(store), 39U);
     std::size_t files = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(torn)) ++files;
-    EXPECT_EQ(files, 4U);  // nothing half written is left
+    EXPECT_EQ(files, 4U);  // no partial file is left
 }
 
 TEST(SweepCommand, ASecondRunOnlyDoesWhatIsNew) {
@@ -183,7 +183,8 @@ TEST(SweepCommand, OtherStudiesAndOtherResultsAreNotMerged) {
     bayesaim(sweep(one, a));
     bayesaim(sweep(place.write("two.toml", "estimator = 'theory'\nalpha = 0.2\n"), b));
     cli::expect_bad_usage({("merge " + a + ' ' + b + " --output " + c).c_str(), "must be of one study"});
-    cli::expect_bad_usage({("merge " + a + ' ' + place.file("none") + " --output " + c).c_str(), "readable"});
+    cli::expect_bad_usage(
+        {("merge " + a + ' ' + place.file("none") + " --output " + c).c_str(), "No such file or directory"});
     EXPECT_FALSE(std::filesystem::exists(c));
 }
 
@@ -214,13 +215,13 @@ TEST(SweepCommand, InterruptKeepsWhatIsDone) {
     EXPECT_GT(provenance["points"][0]["seconds"].get<double>(), 0);
 }
 
-/// A limit on file sizes stands for a full disk: one line that says so, and what was done is kept.
+/// A limit on file sizes acts like a full disk: one line reports it, and finished points are kept.
 TEST(SweepCommand, AFullDiskLosesNothing) {
     const Workplace place;
     const std::string file = place.write("study.toml", study), directory = place.file("out"),
                       err = place.file("err");
     const std::string command = std::string(BAYESAIM_PROGRAM) + ' ' + sweep(file, directory);
-    // 12 blocks of 1024 bytes: provenance and results of no point fit, records of all do not.
+    // 12 blocks of 1024 bytes: the first provenance and results fit, the records of all points do not.
     const int status = std::system(("bash -c 'ulimit -f 12; " + command + "' >/dev/null 2>" + err).c_str());
     EXPECT_EQ(WEXITSTATUS(status), 1);
     const std::string complaint = read(err);
@@ -273,7 +274,7 @@ TEST(RerunCommand, SaysWhetherTheBitsAreTheSame) {
     EXPECT_EQ(same.exit_code, 0) << same.err;
     EXPECT_EQ(same.json()["same_bits"], 38);
     EXPECT_EQ(read(directory + "-rerun/results.csv"), read(directory + "/results.csv"));
-    // A second time nothing would be computed, and nothing said about the bits.
+    // A second rerun would compute no point and compare no bits.
     cli::expect_bad_usage({("rerun " + result).c_str(), "where all of it is done"});
     auto changed = nlohmann::json::parse(read(result));
     auto& error = changed["points"][9]["values"]["error"];
@@ -305,7 +306,7 @@ TEST(SweepCommand, BadInputIsOneLine) {
     };
     expect("sweep " + unknown, unknown + ":2:1: unknown key 'alhpa'");
     expect("sweep " + type, type + ":2:9: alpha must be a number, got true");
-    expect("sweep " + place.file("none.toml"), "experiment file must be readable");
+    expect("sweep " + place.file("none.toml"), "cannot read experiment file");
     expect("sweep " + good + " --output " + good + "/below", "could not make the directory");
     expect("sweep " + good + " --output /proc/nowhere", "could not make the directory");
     expect("sweep " + good + " --output /dev/full", "could not make the directory");
@@ -314,7 +315,7 @@ TEST(SweepCommand, BadInputIsOneLine) {
     expect("sweep " + good + " --shard 1", "got '1'");
     expect("sweep " + good + " --format yaml", "--format must be one of");
     expect("rerun " + good, "provenance file must be the provenance.json of a sweep");
-    expect("rerun " + place.file("none.json"), "provenance file must be readable");
+    expect("rerun " + place.file("none.json"), "cannot read provenance file");
 }
 
 }  // namespace

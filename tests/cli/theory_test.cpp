@@ -35,7 +35,7 @@ TEST(TheoryCommand, GeneralizationErrorsHaveTheReferenceValues) {
     EXPECT_NEAR(one["estimation_error"].get<double>(), 0.2744104098, 1e-9);
     EXPECT_NEAR(one["generalization_error"].get<double>(), 0.08622589296, 1e-9);
     EXPECT_NEAR(one["plugin_generalization_error"].get<double>(), 0.08855476960, 1e-9);
-    // beta = 5: a trapezoidal rule of 6001 x 6001 points, which shares nothing with the quadrature here.
+    // beta = 5: an independent trapezoidal rule of 6001 x 6001 points.
     const auto five = bayesaim("theory --width 0.5 --alpha 0.12 --beta 5 --format json").json()["points"][0];
     EXPECT_NEAR(five["generalization_error"].get<double>(), 0.267533989649, 1e-9);
     EXPECT_NEAR(five["plugin_generalization_error"].get<double>(), 0.329008958506, 1e-9);
@@ -136,7 +136,7 @@ TEST(TheoryCommand, APriorWithoutUncertaintyHasNoError) {
     }
 }
 
-/// Without gnuplot: one line, and nothing left behind.
+/// Without gnuplot the program prints one line and leaves no file.
 TEST(TheoryCommand, SaysWhenGnuplotIsMissing) {
     const cli::Workplace place;
     setenv("SAVED_PATH", getenv("PATH"), 1);
@@ -177,10 +177,16 @@ INSTANTIATE_TEST_SUITE_P(
         cli::BadCall{"theory --alpha 0.5x --channel hardmax", "no strong-recovery threshold"},
         cli::BadCall{"theory --alpha 0.1 --limit zero", "--limit must be one of none, small-width"},
         cli::BadCall{"theory --alpha 0.1 --limit small-width --width 0.5",
-                     "--width must be left out with --limit small-width"},
+                     "--width cannot be combined with --limit small-width"},
+        cli::BadCall{"theory --alpha 0.1 --limit small-width --prior wigner",
+                     "--limit small-width is not available for prior wigner"},
+        cli::BadCall{"theory --alpha 0.1 --trajectory 3 --plot a.png",
+                     "--plot cannot be combined with --trajectory"},
         cli::BadCall{"theory --alpha 0.1 --channel linear --beta 2",
-                     "--beta must be left out unless the channel is softmax"},
+                     "--beta applies only to --channel softmax"},
         cli::BadCall{"theory --alpha 0.1 --limit small-width --channel multi-head",
-                     "--channel with --limit small-width must be of one head, got 'multi-head'"},
+                     "--limit small-width is not available for prior multi-head"},
+        cli::BadCall{"phase --alpha 0.1,0.2 --widths 0.5 --plot a.png",
+                     "points of --widths for a picture must be at least 2, got 1"},
         cli::BadCall{"phase --alpha 0.1 --widths 0", "--widths must be made of positive finite numbers"},
         cli::BadCall{"threshold --width 0", "width must be positive and finite, got 0"}));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What every row of the table of priors promises (testing/prior_contract).
+// The contract of every prior of the table (testing/prior_contract).
 #include "bayesaim/testing/prior_contract.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <gmock/gmock.h>
 
+#include "bayesaim/core/table.hpp"
 #include "bayesaim/priors/table.hpp"
 #include "bayesaim/priors/wishart.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
@@ -25,7 +27,7 @@ using ::testing::StartsWith;
 
 class PriorContract : public ::testing::TestWithParam<std::string> {
   protected:
-    PriorContract() : prior_(make_prior(GetParam(), {.width = 0.5, .spectrum_file = file_.path()})) {}
+    PriorContract() : prior_(make_prior(GetParam(), {.width = 0.5, .spectrum = file_.path()})) {}
 
     const test::TemporaryFile file_{"-2 0.1\n-0.5 0.3\n0.5 0.4\n3 0.2\n"};
     const std::unique_ptr<Prior> prior_;
@@ -41,10 +43,14 @@ TEST_P(PriorContract, MmseGoesFromTheRecoveryRatioToThePriorVariance) {
     EXPECT_LE(test::relative_error(mmse(law, 1e10), law.variance()), 1e-8);
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, PriorContract, ::testing::ValuesIn(prior_names()),
-                         [](const auto& row) { return row.param; });
+INSTANTIATE_TEST_SUITE_P(Table, PriorContract, ::testing::ValuesIn(names_of(prior_table())),
+                         [](const auto& row) {
+                             std::string name = row.param;
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
+                         });
 
-/// The law of another, of which a number is wrong.
+/// Another law with one wrong number.
 class WrongLaw final : public spectral::SpectralLaw {
   public:
     WrongLaw(const SpectralLaw& exact, double variance, double atomic_concentration)
@@ -64,7 +70,7 @@ class WrongLaw final : public spectral::SpectralLaw {
     double variance_, atomic_concentration_;
 };
 
-/// Wishart, with one thing made wrong.
+/// Wishart with one error.
 class WrongWishart final : public Prior {
   public:
     enum class Wrong { nothing, symmetry, threads, index, width, variance, atoms };

@@ -9,8 +9,8 @@
 #include <boost/math/quadrature/tanh_sinh.hpp>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 
-/// The law of S + sqrt(D) Xi for two laws of S whose Stieltjes transform g(z) after the noise solves a cubic,
-/// in 50 digits: nothing in it is shared with the library. Slow and obvious.
+/// The law of S + sqrt(D) Xi in 50 digits, for two laws of S for which the Stieltjes transform g(z) with
+/// noise solves a cubic equation. It shares nothing with the library. Slow and obvious.
 ///   Inside the bulk g is the root with Im g > 0 (at z - i0): density Im g / pi, Hilbert transform Re g.
 ///   Outside, g is the real root on the branch that contains z = infinity, where dz/dg < 0.
 namespace bayesaim::test {
@@ -67,7 +67,7 @@ class CubicOracle {
     virtual CubicRoots roots(const Real& z) const = 0;
     virtual Real z_slope(const Real& g) const = 0;  // dz/dg on the real branches
     virtual std::vector<OracleInterval> bulks() const = 0;
-    /// Where bulks merge or have merged, or else some point inside: integrals are cut there.
+    /// The point where bulks merge or have merged, otherwise some point inside: integrals are cut there.
     virtual Real neck() const = 0;
 
     OraclePoint at(const Real& z) const {
@@ -83,7 +83,7 @@ class CubicOracle {
                 static_cast<double>(z - 2 * noise_ * re)};
     }
 
-    /// int mu^power by tanh-sinh, which takes the square roots at the edges and cusps alike.
+    /// int mu^power by tanh-sinh, which handles both square roots at the edges and cusps.
     double integral_of_density_power(int power) const {
         boost::math::quadrature::tanh_sinh<double> rule;
         double sum = 0;
@@ -128,7 +128,7 @@ class CubicOracle {
 /// Marchenko-Pastur, s = sqrt(rho):  z = D g + s^2/(s - g) + 1/g, that is
 ///   (D/s) g^3 - (z/s + D) g^2 + (z + 1/s - s) g - 1 = 0.
 /// The edges are the zeros of the discriminant in z, i.e. z(g) where dz/dg = D + s^2/(s-g)^2 - 1/g^2 = 0: one
-/// with g < 0, one with g in (0, s), and two with g > s if D < merging_noise: that of the double root.
+/// with g < 0, one with g in (0, s), and two with g > s if D < merging_noise, the D of the double root.
 class WishartOracle final : public CubicOracle {
   public:
     WishartOracle(double width, double noise_variance) : CubicOracle(noise_variance), s_(sqrt(Real(width))) {}
@@ -142,7 +142,7 @@ class WishartOracle final : public CubicOracle {
     /// (1 - rho^{1/3})^3 / rho for rho < 1.
     static double merging_noise(double width) { return std::pow(1 - std::cbrt(width), 3) / width; }
     Real neck() const override {
-        if (s_ >= 1) return z_of(s_ / 2);  // not in any bulk that matters: no neck
+        if (s_ >= 1) return z_of(s_ / 2);  // there is no neck: any point will do
         return z_of(s_ / (1 - cbrt(square(s_))));
     }
 
@@ -177,7 +177,7 @@ class TwoAtomsOracle final : public CubicOracle {
         last_z_ = z;
         return solve_cubic(square(noise_), -2 * noise_ * z, square(z) - 1 + noise_, -z);
     }
-    /// The sign of dz/dg is that of -(1 + D G'(w)) at w = z - D g, with G' = -(w^2 + 1)/(w^2 - 1)^2.
+    /// dz/dg has the sign of -(1 + D G'(w)) at w = z - D g, with G' = -(w^2 + 1)/(w^2 - 1)^2.
     Real z_slope(const Real& g) const override {
         const Real w2 = square(last_z_ - noise_ * g);
         return noise_ * (w2 + 1) / square(w2 - 1) - 1;

@@ -14,7 +14,7 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// |actual - expected| / scale; infinite when NaN enters, so that it fails every bound.
+/// |actual - expected| / scale; infinite if a NaN is involved, so that it fails every bound.
 inline double scaled_error(double actual, double expected, double scale) {
     const double error = std::abs(actual - expected) / scale;
     return std::isnan(error) ? infinity : error;
@@ -24,7 +24,7 @@ inline double relative_error(double actual, double expected) {
     return actual == expected ? 0 : scaled_error(actual, expected, std::abs(expected));
 }
 
-/// The largest error over many cases and where it was; `bound` is checked at the end, once.
+/// The largest error over many cases and the case that has it; the destructor checks `bound` once.
 class WorstError {
   public:
     explicit WorstError(double bound) : bound_(bound) {}

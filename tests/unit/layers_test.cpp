@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Includes inside src/bayesaim point down the layers only, and only linalg/ names BLAS or LAPACK:
-//   core < linalg, numerics < spectral < priors, denoisers, channels < theory | data, estimators
+// Includes inside src/bayesaim point down the layers only, and only linalg/ names BLAS or LAPACK, or includes
+// Eigen's decompositions:
+//   core < linalg < numerics < spectral < priors, denoisers, channels < model < theory | data, estimators
 //        < experiments < figures
 // theory and (data, estimators) never see each other, so that their agreement is a real test.
 #include <algorithm>
@@ -24,20 +25,22 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
     static const std::map<std::string, std::set<std::string>> table = {
         {"core", {}},
         {"linalg", {"core"}},
-        {"numerics", {"core"}},
+        {"numerics", {"core", "linalg"}},
         {"spectral", {"core", "linalg", "numerics"}},
         {"priors", {"core", "linalg", "numerics", "spectral"}},
         {"channels", {"core", "linalg", "numerics", "spectral"}},
-        {"denoisers", {"core", "linalg", "numerics", "spectral", "priors"}},
-        {"theory", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers"}},
-        {"data", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers"}},
-        {"estimators", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "data"}},
+        {"denoisers", {"core", "linalg", "numerics", "spectral"}},
+        {"model", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers"}},
+        {"theory", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model"}},
+        {"data", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model"}},
+        {"estimators",
+         {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model", "data"}},
         {"experiments",
-         {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "theory", "data",
-          "estimators"}},
+         {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model", "theory",
+          "data", "estimators"}},
         {"figures",
-         {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "theory", "data",
-          "estimators", "experiments"}},
+         {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model", "theory",
+          "data", "estimators", "experiments"}},
         {"testing", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers"}},
     };
     return table;
@@ -59,6 +62,8 @@ std::optional<std::string> violation(const std::string& folder, const std::strin
         R"(|syev|syevd|syevr|syevx|stevd|sterf|steqr|potrf|potrs|getrf|getrs|gesv|gesvd|gesdd|geqrf|orgqr)_\b)"
         R"(|<(cblas|f77blas|lapacke)\.h>)");
 
+    static const std::regex decompositions(R"(^\s*#\s*include\s*<(Eigen/(?!Core>)\w+)>)");
+
     const std::string line = without_comment(full_line);
     std::smatch match;
     if (std::regex_search(line, match, own_include)) {
@@ -70,6 +75,10 @@ std::optional<std::string> violation(const std::string& folder, const std::strin
     }
     if (folder != "linalg" && std::regex_search(line, match, blas)) {
         return "only linalg/ may name BLAS or LAPACK, found " + match[0].str();
+    }
+    if (folder != "linalg" && std::regex_search(line, match, decompositions)) {
+        return "only linalg/ may include " + match[1].str() +
+               ", which takes seconds to compile; see linalg/*.hpp";
     }
     return std::nullopt;
 }
@@ -84,7 +93,7 @@ std::vector<fs::path> source_files(const fs::path& root) {
     return files;
 }
 
-TEST(Layers, IncludesPointDownAndOnlyLinalgNamesBlas) {
+TEST(Layers, IncludesPointDownAndOnlyLinalgDecomposes) {
     const fs::path root = fs::path(BAYESAIM_SOURCE_DIR) / "src" / "bayesaim";
     const std::vector<fs::path> files = source_files(root);
     ASSERT_FALSE(files.empty()) << "no sources below " << root;
@@ -115,7 +124,9 @@ TEST(Layers, TableHasNoCycle) {
 
 TEST(Layers, AcceptsIncludesThatPointDown) {
     EXPECT_FALSE(violation("core", R"(#include "bayesaim/core/checks.hpp")"));
-    EXPECT_FALSE(violation("denoisers", R"(#include "bayesaim/priors/prior.hpp")"));
+    EXPECT_FALSE(violation("numerics", R"(#include "bayesaim/linalg/decompositions.hpp")"));
+    EXPECT_FALSE(violation("denoisers", R"(#include "bayesaim/spectral/spectral_law.hpp")"));
+    EXPECT_FALSE(violation("theory", R"(#include "bayesaim/model/model.hpp")"));
     EXPECT_FALSE(violation("estimators", R"(#include "bayesaim/data/dataset.hpp")"));
     EXPECT_FALSE(violation("testing", R"(#include "bayesaim/channels/channel.hpp")"));
     EXPECT_FALSE(violation("figures", R"(#include "bayesaim/experiments/sweep.hpp")"));
@@ -125,11 +136,13 @@ TEST(Layers, AcceptsIncludesThatPointDown) {
 TEST(Layers, RejectsIncludesThatPointUpOrAcross) {
     EXPECT_TRUE(violation("core", R"(#include "bayesaim/linalg/blas.hpp")"));
     EXPECT_TRUE(violation("linalg", R"(#include "bayesaim/numerics/roots.hpp")"));
-    EXPECT_TRUE(violation("numerics", R"(#include "bayesaim/linalg/blas.hpp")"));
+    EXPECT_TRUE(violation("numerics", R"(#include "bayesaim/spectral/spectral_law.hpp")"));
     EXPECT_TRUE(violation("spectral", R"(#include "bayesaim/priors/wishart.hpp")"));
     EXPECT_TRUE(violation("priors", R"(#include "bayesaim/denoisers/joint.hpp")"));
     EXPECT_TRUE(violation("channels", R"(#include "bayesaim/priors/prior.hpp")"));
     EXPECT_TRUE(violation("denoisers", R"(#include "bayesaim/channels/channel.hpp")"));
+    EXPECT_TRUE(violation("denoisers", R"(#include "bayesaim/priors/prior.hpp")"));
+    EXPECT_TRUE(violation("channels", R"(#include "bayesaim/model/model.hpp")"));
     EXPECT_TRUE(violation("theory", R"(#include "bayesaim/estimators/amp.hpp")"));
     EXPECT_TRUE(violation("theory", R"(#include "bayesaim/data/dataset.hpp")"));
     EXPECT_TRUE(violation("data", R"(#include "bayesaim/theory/state_evolution.hpp")"));
@@ -156,6 +169,16 @@ TEST(Layers, RejectsBlasOutsideLinalg) {
     }
     EXPECT_FALSE(violation("core", "// BLAS is pinned by openblas_set_num_threads in linalg/"));
     EXPECT_FALSE(violation("spectral", ": size_(n), scale_(s), density_(d) {}"));
+}
+
+TEST(Layers, RejectsDecompositionsOfEigenOutsideLinalg) {
+    for (const std::string header : {"Dense", "LU", "Cholesky", "Eigenvalues", "QR", "SVD"}) {
+        const std::string line = "#include <Eigen/" + header + ">";
+        EXPECT_TRUE(violation("channels", line)) << line;
+        EXPECT_TRUE(violation("numerics", "  #  include <Eigen/" + header + ">")) << line;
+        EXPECT_FALSE(violation("linalg", line)) << line;
+    }
+    EXPECT_FALSE(violation("channels", "#include <Eigen/Core>"));
 }
 
 }  // namespace

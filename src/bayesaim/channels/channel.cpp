@@ -1,11 +1,69 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/channels/channel.hpp"
 
+#include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 namespace bayesaim::channels {
+namespace {
+
+/// Draws are cheap, so each point of `Integration` gets several.
+constexpr std::size_t draws_per_point = 16;
+constexpr std::size_t largest_batch = 4096;
+constexpr int prediction_shifts = 2, prediction_points = 256;
+
+double relative_error(const numerics::Estimate& estimate) {
+    return estimate.value != 0 ? std::abs(estimate.standard_error / estimate.value) : 0;
+}
+
+/// to^l += sum_k root_lk z^k, where z^k are the K columns of z from first + k K on.
+template <class Points>
+void add_correlated(const Overlap& root, const Points& z, Eigen::Index first, Eigen::Index pairs, Rows& to) {
+    for (Eigen::Index l = 0; l < root.rows(); ++l) {
+        for (Eigen::Index k = 0; k <= l; ++k) {
+            to.middleCols(l * pairs, pairs) += root(l, k) * z.middleCols(first + k * pairs, pairs).matrix();
+        }
+    }
+}
+
+/// A batch of random points.
+struct Sample {
+    Rows omega, index, other;   // other: a second htilde of the same omega
+    std::uint64_t seed, first;  // of the label noise
+};
+
+/// Means of the numbers that add(sample, sums) sums over a batch. Each shift is one independent estimate.
+template <class Add>
+std::vector<numerics::Estimate> average(const Channel& channel, const OrderParameters& parameters,
+                                        const Integration& integration, Eigen::Index functions, Add add) {
+    check_at_least("shifts of the integration", integration.shifts, 2);
+    check_at_least("points of the integration", integration.points, 1);
+    check_parameters(parameters, channel.layers());
+    const Eigen::Index pairs = channel.pairs(), all = channel.layers() * pairs;
+    const Overlap known = linalg::lower_root(2 * parameters.overlap),
+                  rest = linalg::lower_root(2 * parameters.error);
+    const numerics::ShiftedSobol sobol(static_cast<int>(3 * all), integration.shifts,
+                                       static_cast<std::size_t>(integration.points) * draws_per_point,
+                                       integration.seed);
+    return sobol.averages(
+        functions, largest_batch,
+        [&](const Eigen::ArrayXXd& z, std::size_t first, Eigen::VectorXd& sums) {
+            Sample sample{Rows::Zero(z.rows(), all), {}, {}, integration.seed, first};
+            add_correlated(known, z, 0, pairs, sample.omega);
+            sample.index = sample.other = sample.omega;
+            add_correlated(rest, z, all, pairs, sample.index);
+            add_correlated(rest, z, 2 * all, pairs, sample.other);
+            add(sample, sums);
+        },
+        integration.pool);
+}
+
+}  // namespace
 
 Eigen::VectorXd pair_scales(int tokens) {
     check_between("tokens", tokens, 1, max_tokens);
@@ -20,14 +78,41 @@ Rows output_values(const Channel& channel, const ConstRowsRef& outputs) {
     return channel.logarithmic_outputs() ? Rows(outputs.array().exp()) : Rows(outputs);
 }
 
+void check_parameters(const OrderParameters& parameters, int layers) {
+    check_size("layers of the error", parameters.error.rows(), layers);
+    check_size("layers of the overlap", parameters.overlap.rows(), layers);
+    for (int l = 0; l < layers; ++l) {
+        check_positive("estimation error", parameters.error(l, l));
+        if (layers == 1) check_non_negative("overlap", parameters.overlap(l, l));
+    }
+}
+
+std::string output_title(const char* what, Eigen::Index sample, int row) {
+    return fmt::format("{} of sample {}, row {}", what, sample, row);
+}
+
 ScalarParameters::ScalarParameters(const OrderParameters& parameters) {
-    check_size("layers of the order parameters", parameters.error.rows(), 1);
+    check_parameters(parameters, 1);
     overlap = parameters.overlap(0, 0);
     error = parameters.error(0, 0);
-    check_non_negative("overlap", overlap);
-    check_positive("estimation error", error);
     total = overlap + error;
     variance = 2 * error;
+}
+
+void Channel::check_outputs(const ConstRowsRef& outputs) const {
+    check_size("columns of the outputs", outputs.cols(), tokens() * tokens());
+    for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
+        for (int a = 0; a < tokens(); ++a) {
+            const auto row = outputs.row(i).segment(a * tokens(), tokens());
+            if (!row.allFinite()) {
+                for (const double value : row) check_finite(output_title("output", i, a), value);
+            }
+            if (!logarithmic_outputs()) continue;
+            const double sum = row.array().exp().sum();
+            if (std::abs(sum - 1) > output_tolerance)
+                throw_invalid(output_title("sum of the probabilities", i, a), "1", sum);
+        }
+    }
 }
 
 Eigen::MatrixXd Channel::score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
@@ -54,16 +139,108 @@ Overlap Channel::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRe
                                   const Overlap& variance, RowsRef g) const {
     Eigen::VectorXd no_log_z(0);
     score(outputs, omega, variance, g, no_log_z);
-    Overlap sum = Overlap::Zero(layers(), layers());
-    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
-        const Eigen::MatrixXd slope = score_slope(outputs.row(i), omega.row(i), variance);
-        for (int l = 0; l < layers(); ++l) {
-            for (int k = 0; k < layers(); ++k) {
-                sum(l, k) -= slope.block(l * pairs(), k * pairs(), pairs(), pairs()).trace();
+    // Fourth-order differences along each direction, of all samples at once; only the trace is needed.
+    const double step = slope_step() * std::sqrt(variance.diagonal().minCoeff());
+    const double shift[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
+    Overlap sum = linalg::zero_overlap(layers());
+    Rows displaced = omega, moved(omega.rows(), omega.cols());
+    for (int k = 0; k < layers(); ++k) {
+        for (int p = 0; p < pairs(); ++p) {
+            const Eigen::Index column = k * pairs() + p;
+            for (std::size_t i = 0; i < 4; ++i) {
+                displaced.col(column) = omega.col(column).array() + shift[i] * step;
+                score(outputs, displaced, variance, moved, no_log_z);
+                for (int l = 0; l < layers(); ++l)
+                    sum(l, k) -= weight[i] / (12 * step) * moved.col(l * pairs() + p).sum();
             }
+            displaced.col(column) = omega.col(column);
         }
     }
     return sum;
+}
+
+void Channel::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
+    if (variance.isZero(0)) {
+        draw(omega, 0, 0, prediction);
+        prediction = output_values(*this, prediction);
+        return;
+    }
+    const Overlap root = linalg::lower_root(variance);
+    const numerics::ShiftedSobol sobol(static_cast<int>(omega.cols()), prediction_shifts, prediction_points,
+                                       0);
+    Eigen::ArrayXXd z(prediction_points, omega.cols());
+    Rows index(omega.rows(), omega.cols()), outputs(omega.rows(), prediction.cols());
+    prediction.setZero();
+    for (int shift = 0; shift < prediction_shifts; ++shift) {
+        sobol.fill_normal(shift, 0, z);
+        Rows deviation = Rows::Zero(prediction_points, omega.cols());
+        add_correlated(root, z, 0, pairs(), deviation);
+        for (Eigen::Index k = 0; k < prediction_points; ++k) {
+            index = omega.rowwise() + deviation.row(k);
+            draw(index, 0, 0, outputs);
+            prediction += output_values(*this, outputs) / (prediction_shifts * prediction_points);
+        }
+    }
+}
+
+ScorePower Channel::score_power(const OrderParameters& parameters, const Integration& integration) const {
+    const Overlap variance = 2 * parameters.error;
+    const Eigen::Index size = layers();
+    const auto averages = average(
+        *this, parameters, integration, size * size, [&](const Sample& sample, Eigen::VectorXd& sums) {
+            Rows outputs(sample.index.rows(), tokens() * tokens()), g(sample.index.rows(), size * pairs());
+            Eigen::VectorXd no_log_z(0);
+            draw(sample.index, sample.seed, sample.first, outputs);
+            score(outputs, sample.omega, variance, g, no_log_z);
+            for (Eigen::Index l = 0; l < size; ++l) {
+                for (Eigen::Index k = 0; k < size; ++k) {
+                    const auto one = g.middleCols(l * pairs(), pairs()),
+                               other = g.middleCols(k * pairs(), pairs());
+                    sums[l * size + k] += l == k ? one.squaredNorm() : one.cwiseProduct(other).sum();
+                }
+            }
+        });
+    ScorePower result{linalg::zero_overlap(size)};
+    for (Eigen::Index l = 0; l < size; ++l) {
+        for (Eigen::Index k = 0; k < size; ++k) {
+            const numerics::Estimate& entry = averages[static_cast<std::size_t>(l * size + k)];
+            result.value(l, k) = entry.value;
+            if (l == k) result.relative_error = std::max(result.relative_error, relative_error(entry));
+        }
+    }
+    return result;
+}
+
+std::optional<double> Channel::information(const OrderParameters& parameters,
+                                           const Integration& integration) const {
+    if (!knows_log_z()) return std::nullopt;
+    const Overlap variance = 2 * parameters.error;
+    return average(*this, parameters, integration, 1,
+                   [&](const Sample& sample, Eigen::VectorXd& sums) {
+                       Rows outputs(sample.index.rows(), tokens() * tokens()), g = sample.index;
+                       Eigen::VectorXd log_z(sample.index.rows());
+                       draw(sample.index, sample.seed, sample.first, outputs);
+                       score(outputs, sample.omega, variance, g, log_z);
+                       sums[0] += log_z.sum();
+                   })
+        .front()
+        .value;
+}
+
+GeneralizationError Channel::generalization(const OrderParameters& parameters,
+                                            const Integration& integration) const {
+    const Overlap none = linalg::zero_overlap(layers());
+    const auto averages =
+        average(*this, parameters, integration, 2, [&](const Sample& sample, Eigen::VectorXd& sums) {
+            Rows truth(sample.index.rows(), tokens() * tokens()), other = truth, plugged = truth;
+            predict(sample.index, none, truth);
+            predict(sample.other, none, other);
+            predict(sample.omega, none, plugged);
+            sums[0] += 0.5 * (other - truth).squaredNorm();
+            sums[1] += (plugged - truth).squaredNorm();
+        });
+    return {averages[0].value, averages[1].value,
+            std::max(relative_error(averages[0]), relative_error(averages[1]))};
 }
 
 }  // namespace bayesaim::channels

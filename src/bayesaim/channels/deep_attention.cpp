@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/channels/deep_attention.hpp"
 
-#include <Eigen/Dense>
-
 #include "bayesaim/channels/posteriors/two_layer_posterior.hpp"
 #include "bayesaim/core/checks.hpp"
 
@@ -10,7 +8,7 @@ namespace bayesaim::channels {
 namespace {
 
 const DeepAttentionOptions& checked(const DeepAttentionOptions& options) {
-    check_between("deep-softmax channel: layers", options.layers, 1, linalg::max_layers);
+    check_between("deep-softmax channel: layers", options.layers, 2, linalg::max_layers);
     check_between("deep-softmax channel: tokens", options.tokens, 2, max_deep_tokens);
     check_between("deep-softmax channel: residual", options.residual, 0, 1e6);
     check_between("deep-softmax channel: beta", options.beta, 1e-6, 1e6);
@@ -20,8 +18,8 @@ const DeepAttentionOptions& checked(const DeepAttentionOptions& options) {
 }  // namespace
 
 DeepAttention::DeepAttention(const DeepAttentionOptions& options)
-    : LayeredChannel(checked(options).tokens), options_(options), one_layer_(options.tokens, options.beta) {
-    if (layers() > 2 || (layers() == 2 && tokens() > 2)) {
+    : LayeredChannel(checked(options).tokens), options_(options) {
+    if (layers() > 2 || tokens() > 2) {
         sampled_posterior_ = std::make_shared<LayerPosterior>(layers(), tokens(), options_.beta,
                                                               options_.residual, options_.points);
     }
@@ -48,7 +46,6 @@ void DeepAttention::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t
 
 std::vector<LayerMoments> DeepAttention::posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
                                                    const Overlap& variance) const {
-    check_at_least("layers of the posterior", layers(), 2);
     check_size("columns of omega", omega.cols(), layers() * pairs());
     check_size("layers of the variance", variance.rows(), layers());
     const double beta = options_.beta;
@@ -67,48 +64,6 @@ std::vector<LayerMoments> DeepAttention::posterior(const ConstRowsRef& outputs, 
             layer_moments(attention_posterior(m, prior, beta, options_.residual, options_.quadrature)));
     }
     return result;
-}
-
-void DeepAttention::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
-                          RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) const {
-    if (layers() == 1) return one_layer_.score(outputs, omega, variance, g, log_z);
-    LayeredChannel::score(outputs, omega, variance, g, log_z);
-}
-
-Overlap DeepAttention::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
-                                        const Overlap& variance, RowsRef g) const {
-    if (layers() > 1) return LayeredChannel::score_with_slope(outputs, omega, variance, g);
-    Eigen::VectorXd no_log_z(0);
-    one_layer_.score(outputs, omega, variance, g, no_log_z);
-    return static_cast<double>(omega.rows()) * (pairs() - 1) * variance.inverse();
-}
-
-void DeepAttention::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
-    if (layers() == 1) return one_layer_.predict(omega, variance, prediction);
-    LayeredChannel::predict(omega, variance, prediction);
-}
-
-ScorePower DeepAttention::score_power(const OrderParameters& parameters,
-                                      const Integration& integration) const {
-    if (layers() == 1) return one_layer_.score_power(parameters, integration);
-    return LayeredChannel::score_power(parameters, integration);
-}
-
-std::optional<double> DeepAttention::information(const OrderParameters& parameters,
-                                                 const Integration& integration) const {
-    if (layers() > 1) return std::nullopt;
-    return one_layer_.information(parameters, integration);
-}
-
-std::optional<int> DeepAttention::exact_observations() const {
-    if (layers() > 1) return std::nullopt;
-    return one_layer_.exact_observations();
-}
-
-GeneralizationError DeepAttention::generalization(const OrderParameters& parameters,
-                                                  const Integration& integration) const {
-    if (layers() == 1) return one_layer_.generalization(parameters, integration);
-    return LayeredChannel::generalization(parameters, integration);
 }
 
 }  // namespace bayesaim::channels

@@ -3,13 +3,15 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "bayesaim/channels/posteriors/two_layer_posterior.hpp"
 #include "bayesaim/core/checks.hpp"
 
 namespace bayesaim::channels {
 namespace {
 
-constexpr double unresolved = 0.02;  // error of a quadrature that sampling may well beat
+constexpr double unresolved = 0.02;  // from this error of the quadrature on, sampling is tried
 
 const DeepSequenceOptions& checked(const DeepSequenceOptions& options) {
     check_between("deep-seq2seq channel: layers", options.layers, 2, linalg::max_layers);
@@ -30,7 +32,21 @@ std::vector<std::pair<std::string, double>> DeepSequence::parameters() const {
         {"layers", layers()}, {"tokens", tokens()}, {"beta", options_.beta}, {"residual", options_.residual}};
 }
 
-double DeepSequence::row_sum() const { return std::pow(options_.residual + 1, layers() - 1); }
+void DeepSequence::check_outputs(const ConstRowsRef& outputs) const {
+    Channel::check_outputs(outputs);
+    const double row_sum = std::pow(options_.residual + 1, layers() - 1);
+    for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
+        for (int a = 0; a < 2; ++a) {
+            const double first = outputs(i, 2 * a), second = outputs(i, 2 * a + 1);
+            if (std::abs(first + second - row_sum) > output_tolerance * row_sum)
+                throw_invalid(output_title("sum of the outputs", i, a), fmt::format("{}", row_sum),
+                              first + second);
+            // An output of saturated attention is the row sum up to round-off.
+            for (const double y : {first, second})
+                check_between(output_title("output", i, a), y, 0, row_sum * (1 + output_tolerance));
+        }
+    }
+}
 
 void DeepSequence::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, RowsRef outputs) const {
     check_size("columns of the indices", index.cols(), layers() * pairs());

@@ -11,18 +11,17 @@ struct DeepSequenceOptions {
     double beta = 1;      ///< inverse temperature, up to 100
     double residual = 1;  ///< c, 0 to 1e6, strength of the residual connections
     int points = 1024;    ///< of importance sampling
-    /// For two layers. Finer than for the attention: for c < 1 outputs with Y_12 + Y_21 close to c + 1 leave
-    /// layer 1 a corner of the plane; where that is not resolved importance sampling takes over.
+    /// For two layers. Finer than for the attention: for c < 1 outputs with Y_12 + Y_21 near c + 1 confine
+    /// layer 1 to a corner of the plane. If the rule does not resolve it, importance sampling takes over.
     ZoomOptions quadrature{.coarse_cells = 47, .nodes = 65, .most_nodes = 1025, .cut = 25};
 };
 
 /// The read-out of a deep seq2seq model, X_L = Y X_0 with Y = softmax_beta(H_L) B^{L-1}: as the tokens X_0
-/// are known, Y is observed. Two tokens: two layers by quadrature where it resolves the posterior
-/// (sequence_posterior), otherwise importance sampling (ReadoutPosterior). With three tokens or more Y
-/// overdetermines the last layer, T^2 - T numbers for its K - 1, so that the others are confined to a
-/// surface; that is not implemented.
+/// are known, Y is observed. Only two tokens are implemented: two layers by quadrature if it resolves the
+/// posterior (sequence_posterior), otherwise importance sampling (ReadoutPosterior). With more tokens Y
+/// overdetermines the last layer, T^2 - T numbers for its K - 1, and confines the others to a surface.
 ///
-/// The error of predictions is that of Y; that of X_L is d times as large.
+/// Predictions are of Y. The squared error of X_L is d times as large.
 class DeepSequence final : public LayeredChannel {
   public:
     explicit DeepSequence(const DeepSequenceOptions& options = {});
@@ -31,8 +30,8 @@ class DeepSequence final : public LayeredChannel {
     std::vector<std::pair<std::string, double>> parameters() const override;
     int tokens() const override { return 2; }
     int layers() const override { return options_.layers; }
-    /// Of each row of Y: (c+1)^(L-1).
-    double row_sum() const;
+    /// Outputs lie between 0 and the row sum (c+1)^(L-1).
+    void check_outputs(const ConstRowsRef& outputs) const override;
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override;
     std::vector<LayerMoments> posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,

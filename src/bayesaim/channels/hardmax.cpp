@@ -9,11 +9,15 @@
 #include <numeric>
 #include <tuple>
 
-#include "bayesaim/channels/hardmax/pair.hpp"
+#include <fmt/format.h>
+
 #include "bayesaim/channels/expectations/output_disagreement.hpp"
 #include "bayesaim/channels/expectations/winning_probability.hpp"
+#include "bayesaim/channels/hardmax/pair.hpp"
+#include "bayesaim/channels/hardmax/recursion.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/numerics/gaussian.hpp"
+#include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 namespace bayesaim::channels {
 namespace {
@@ -115,6 +119,20 @@ void Hardmax::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, cons
     }
 }
 
+void Hardmax::check_outputs(const ConstRowsRef& outputs) const {
+    Channel::check_outputs(outputs);
+    for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
+        for (int a = 0; a < tokens_; ++a) {
+            const auto row = outputs.row(i).segment(a * tokens_, tokens_).array();
+            const auto ones = ((row - 1).abs() <= output_tolerance).count(),
+                       zeros = (row.abs() <= output_tolerance).count();
+            if (ones != 1 || zeros != tokens_ - 1)
+                throw_invalid(output_title("hardmax output", i, a), "one 1 and zeros",
+                              fmt::format("sum {}", row.sum()));
+        }
+    }
+}
+
 void Hardmax::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
     if (variance(0, 0) == 0) return draw(omega, 0, 0, prediction);
     predict_winners(WinningProbability::normal(tokens_, std::sqrt(variance(0, 0))), tokens_, 1, omega,
@@ -128,10 +146,24 @@ Eigen::MatrixXd Hardmax::score_slope(const ConstRowsRef& output, const ConstRows
     return hardmax_pair::slope(output(0, 0) > 0.5, output(0, 3) > 0.5, w.data(), variance(0, 0));
 }
 
-/// Calls visit(labels) for every label that is not improbable given omega at unit variance, in which each
-/// row's label is within `margin` standard deviations of the row's largest entry: nothing if only one is
-/// left, as it is then certain. False, without a call, if there are more than `most`; whether that is so does
-/// not change when tokens are permuted.
+Overlap Hardmax::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                  const Overlap& variance, RowsRef g) const {
+    if (tokens_ > 2) return Channel::score_with_slope(outputs, omega, variance, g);
+    double sum = 0;
+    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
+        const Eigen::Vector3d w = omega.row(i);
+        Eigen::Vector3d score;
+        sum += hardmax_pair::score_and_slope(outputs(i, 0) > 0.5, outputs(i, 3) > 0.5, w.data(),
+                                             variance(0, 0), score.data());
+        g.row(i) = score;
+    }
+    return linalg::scalar_overlap(sum);
+}
+
+/// Calls visit(labels) for every label that is plausible given omega at unit variance: each row's label is
+/// within `margin` standard deviations of the row's largest entry. Makes no call if a single label is left,
+/// which is then certain. Returns false without a call if there are more than `most`. The number of plausible
+/// labels does not change when tokens are permuted.
 template <class Visit>
 bool Hardmax::for_plausible_labels(const Eigen::VectorXd& omega, std::size_t most, Visit visit) const {
     constexpr double margin = 7;
@@ -168,8 +200,8 @@ bool Hardmax::for_plausible_labels(const Eigen::VectorXd& omega, std::size_t mos
     return true;
 }
 
-/// sum_labels Z f(log Z, |g|^2) at omega and unit variance; where there are many labels, with one of each
-/// class only, which is the same on average over omega.
+/// sum_labels Z f(log Z, |g|^2) at omega and unit variance. If many labels are plausible, one label of each
+/// class stands for the class, which does not change the average over omega.
 template <class Function>
 double Hardmax::sum_over_labels(HardmaxRecursion& recursion, const Eigen::VectorXd& omega, Function f) const {
     const auto size = static_cast<std::size_t>(pairs());
@@ -234,7 +266,7 @@ numerics::Estimate Hardmax::average_over_labels(double ratio, const Integration&
     const auto width = [&](const Lead& leader) {
         return std::min(widest, integrand_deviation * leader.gap_deviation / spread);
     };
-    // Density of the mixture relative to the normal one: 1, and per row that of having drawn its leader anew.
+    // Density of the mixture relative to the normal one: 1, plus one term per row for its redrawn leader.
     const auto relative_density = [&](const Eigen::VectorXd& z) {
         double sum = 1;
         for (int row = 0; row < tokens_; ++row) {
@@ -251,7 +283,7 @@ numerics::Estimate Hardmax::average_over_labels(double ratio, const Integration&
         const double level = normal_cdf(-z[leader.pair]) / normal_cdf(-leader.threshold);
         z[leader.pair] = leader.threshold - width(leader) * numerics::normal_quantile(0.5 * level);
     };
-    // What each row's leader and second alone contribute, if nothing else mattered.
+    // The sum if only each row's leader and second entry mattered.
     const auto surrogate = [&](const Eigen::VectorXd& z) {
         double sum = 0;
         for (int row = 0; row < tokens_; ++row) {
@@ -312,8 +344,7 @@ std::optional<double> Hardmax::information(const OrderParameters& parameters,
 
 GeneralizationError Hardmax::generalization(const OrderParameters& parameters, const Integration&) const {
     const ScalarParameters p(parameters);
-    // Rows that differ differ by 2 in squared norm; the Bayes-optimal error is half the distance of two
-    // draws.
+    // Two different rows have squared distance 2; the Bayes-optimal error is half the distance of two draws.
     const double optimal = hardmax_disagreement(tokens_, {p.total, p.total, p.overlap, 2 * p.error});
     const double plug_in = hardmax_disagreement(tokens_, {p.overlap, p.total, p.overlap, p.error});
     return {tokens_ * optimal, 2 * tokens_ * plug_in, 0};
@@ -322,7 +353,7 @@ GeneralizationError Hardmax::generalization(const OrderParameters& parameters, c
 // ------------------------------------------------------------------------------------------------ as printed
 
 HardmaxAsPrinted::HardmaxAsPrinted(int tokens) {
-    check_size("hardmax-as-printed channel: tokens", tokens, 2);
+    if (tokens != 2) throw_invalid("hardmax-as-printed channel: tokens", "2", tokens);
 }
 
 void HardmaxAsPrinted::draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,

@@ -3,10 +3,14 @@
 #include <vector>
 
 #include "bayesaim/channels/channel.hpp"
-#include "bayesaim/channels/hardmax/recursion.hpp"
-#include "bayesaim/numerics/quasi_monte_carlo.hpp"
+
+namespace bayesaim::numerics {
+struct Estimate;
+}
 
 namespace bayesaim::channels {
+
+class HardmaxRecursion;
 
 /// y_ab = 1 where h_ab is the largest entry of row a, else 0: the limit beta -> infinity of softmax. T = 2 in
 /// closed form (hardmax_pair), T = 3 to 6 by the exact recursion (hardmax_recursion); for these the
@@ -19,6 +23,9 @@ class Hardmax final : public Channel {
     std::vector<std::pair<std::string, double>> parameters() const override;
     int tokens() const override { return tokens_; }
     bool sampled() const override { return tokens_ > 2; }
+    bool fast_slope() const override { return tokens_ == 2; }
+    /// Each row has one 1 and zeros.
+    void check_outputs(const ConstRowsRef& outputs) const override;
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override;
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
@@ -26,6 +33,8 @@ class Hardmax final : public Channel {
     void predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const override;
     Eigen::MatrixXd score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                 const Overlap& variance) const override;
+    Overlap score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
+                             RowsRef g) const override;
     ScorePower score_power(const OrderParameters& parameters, const Integration& integration) const override;
     std::optional<double> information(const OrderParameters& parameters,
                                       const Integration& integration) const override;
@@ -33,7 +42,7 @@ class Hardmax final : public Channel {
                                        const Integration& integration) const override;
 
   private:
-    /// Labels up to a permutation of the tokens, and how many labels are alike.
+    /// One label of each class under permutations of the tokens, and the size of the class.
     struct LabelClass {
         std::vector<int> labels;
         double size = 0;
@@ -53,7 +62,7 @@ class Hardmax final : public Channel {
 };
 
 /// Hardmax with T = 2 and the score as printed in the paper, which has the density of two labels' thresholds
-/// in place of the derivative of their distribution. Only to reproduce the published curve.
+/// instead of the derivative of their distribution. It only serves to reproduce the published curve.
 class HardmaxAsPrinted final : public Channel {
   public:
     explicit HardmaxAsPrinted(int tokens);
@@ -61,6 +70,8 @@ class HardmaxAsPrinted final : public Channel {
     std::string name() const override { return "hardmax-as-printed"; }
     std::vector<std::pair<std::string, double>> parameters() const override { return {{"tokens", 2}}; }
     int tokens() const override { return 2; }
+    bool sampled() const override { return false; }
+    void check_outputs(const ConstRowsRef& outputs) const override { exact_.check_outputs(outputs); }
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override;
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include <fmt/format.h>
+
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/random.hpp"
 
@@ -32,6 +34,20 @@ void Linear::draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t f
                 const int p = pair_index(a, b, tokens_);
                 const double y = index(i, p) / scale_[p] + std::sqrt(label_noise_) * noise[p];
                 outputs(i, a * tokens_ + b) = outputs(i, b * tokens_ + a) = y;
+            }
+        }
+    }
+}
+
+void Linear::check_outputs(const ConstRowsRef& outputs) const {
+    Channel::check_outputs(outputs);
+    for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
+        for (int a = 0; a < tokens_; ++a) {
+            for (int b = 0; b < tokens_; ++b) {
+                const double y = outputs(i, a * tokens_ + b), mirror = outputs(i, b * tokens_ + a);
+                if (std::abs(y - mirror) > output_tolerance * (1 + std::abs(y)))
+                    throw_invalid(output_title("output", i, a),
+                                  fmt::format("symmetric, {} like its mirror", mirror), y);
             }
         }
     }
@@ -66,6 +82,14 @@ void Linear::predict(const ConstRowsRef& omega, const Overlap&, RowsRef predicti
 
 Eigen::MatrixXd Linear::score_slope(const ConstRowsRef&, const ConstRowsRef&, const Overlap& variance) const {
     return (-observation_variance(variance(0, 0)).cwiseInverse()).asDiagonal();
+}
+
+Overlap Linear::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                 const Overlap& variance, RowsRef g) const {
+    Eigen::VectorXd no_log_z(0);
+    score(outputs, omega, variance, g, no_log_z);
+    return linalg::scalar_overlap(static_cast<double>(omega.rows()) *
+                                  observation_variance(variance(0, 0)).cwiseInverse().sum());
 }
 
 ScorePower Linear::score_power(const OrderParameters& parameters, const Integration&) const {

@@ -47,7 +47,7 @@ void Softmax::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, cons
         for (int a = 0; a < tokens_; ++a) {
             for (int b = a; b < tokens_; ++b) {
                 const int p = pair_index(a, b, tokens_);
-                // m is symmetric for exact outputs; for rounded ones the mean of both halves is taken.
+                // m is symmetric for exact outputs; rounded outputs need the mean of both halves.
                 const double m = 0.5 * (phi(a, b) + phi(last, a) + phi(b, a) + phi(last, b)) / beta_;
                 g(i, p) = scale_[p] * m - omega(i, p);
                 along += scale_[p] * g(i, p);
@@ -79,6 +79,13 @@ Eigen::MatrixXd Softmax::score_slope(const ConstRowsRef&, const ConstRowsRef&,
     const Eigen::MatrixXd projection =
         Eigen::MatrixXd::Identity(pairs(), pairs()) - scale_ * scale_.transpose() / (tokens_ * tokens_);
     return -projection / variance(0, 0);
+}
+
+Overlap Softmax::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                  const Overlap& variance, RowsRef g) const {
+    Eigen::VectorXd no_log_z(0);
+    score(outputs, omega, variance, g, no_log_z);
+    return linalg::scalar_overlap(static_cast<double>(omega.rows()) * (pairs() - 1) / variance(0, 0));
 }
 
 ScorePower Softmax::score_power(const OrderParameters& parameters, const Integration&) const {

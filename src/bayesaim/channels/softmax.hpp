@@ -17,6 +17,9 @@ class Softmax final : public Channel {
     std::vector<std::pair<std::string, double>> parameters() const override;
     int tokens() const override { return tokens_; }
     bool logarithmic_outputs() const override { return true; }
+    bool sampled() const override { return false; }
+    bool fast_slope() const override { return true; }
+    std::optional<SmoothOutput> smooth_output() const override { return SmoothOutput{true, beta_}; }
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override;
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
@@ -24,6 +27,8 @@ class Softmax final : public Channel {
     void predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const override;
     Eigen::MatrixXd score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                 const Overlap& variance) const override;
+    Overlap score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
+                             RowsRef g) const override;
     ScorePower score_power(const OrderParameters& parameters, const Integration& integration) const override;
     std::optional<double> information(const OrderParameters& parameters,
                                       const Integration& integration) const override;

@@ -9,25 +9,31 @@
 
 namespace bayesaim::channels {
 
-/// What a channel chosen by name may need.
+/// The options of all channels; each channel uses some of them.
 struct ChannelOptions {
     int tokens = 2;          ///< T
-    double beta = 1;         ///< inverse temperature, softmax
-    double label_noise = 0;  ///< variance, linear
+    double beta = 1;         ///< inverse temperature
+    double label_noise = 0;  ///< variance
+    int layers = 2;          ///< L
+    double residual = 1;     ///< c, strength of the residual connections
 };
 
 struct ChannelEntry {
     std::string name;
     std::string summary;
+    /// Names of the options that the channel takes, including the options of an implied prior.
+    std::vector<std::string> options;
     std::function<std::unique_ptr<Channel>(const ChannelOptions&)> make;
+    std::string prior{};  ///< the prior that the channel implies; empty if any prior may be chosen
 };
 
-/// Every channel that can be chosen by name: help texts, Python and the contract tests iterate over this.
+/// Every channel that can be chosen by name; see core/table.hpp.
 const std::vector<ChannelEntry>& channel_table();
 
-std::vector<std::string> channel_names();
+/// The names of the channels that gradient descent can learn.
+std::vector<std::string> smooth_channels();
 
-/// Throws InvalidArgument with the known names when there is no such channel.
+/// Throws InvalidArgument with the known names if there is no such channel.
 std::unique_ptr<Channel> make_channel(const std::string& name, const ChannelOptions& options);
 
 }  // namespace bayesaim::channels

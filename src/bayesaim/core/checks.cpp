@@ -2,6 +2,7 @@
 #include "bayesaim/core/checks.hpp"
 
 #include <algorithm>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +15,27 @@ void throw_invalid(std::string_view name, std::string_view requirement, std::str
 
 void throw_invalid(std::string_view name, std::string_view requirement, double value) {
     throw_invalid(name, requirement, fmt::format("{}", value));
+}
+
+void throw_conflict(std::string_view option, std::string_view other) {
+    throw InvalidArgument(fmt::format("{} cannot be combined with {}", option, other));
+}
+
+void throw_missing(std::string_view option, std::string_view needed) {
+    throw InvalidArgument(fmt::format("{} needs {}", option, needed));
+}
+
+void throw_unavailable(std::string_view name, std::string_view circumstance) {
+    throw InvalidArgument(fmt::format("{} is not available {}", name, circumstance));
+}
+
+void throw_inapplicable(std::string_view option, std::string_view owner, std::string_view actual) {
+    throw InvalidArgument(fmt::format("{} applies only to {} ({})", option, owner, actual));
+}
+
+void throw_unreadable(std::string_view kind, std::string_view file, int error) {
+    throw InvalidArgument(
+        fmt::format("cannot read {} '{}': {}", kind, file, std::generic_category().message(error)));
 }
 
 void check_finite(std::string_view name, double value) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/core/files.hpp"
 
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,31 +15,38 @@
 
 namespace bayesaim {
 
+void throw_unwritable(const std::filesystem::path& file, int error) {
+    throw std::runtime_error(
+        fmt::format("could not write '{}': {}", file.string(), std::generic_category().message(error)));
+}
+
 void write_whole(const std::filesystem::path& file, std::string_view text) {
     const std::string partial = fmt::format("{}.{}.part", file.string(), getpid());
     std::error_code error;
-    {
-        std::ofstream out(partial, std::ios::binary);
-        out << text;
-        out.close();
-        if (!out) {
-            std::filesystem::remove(partial, error);
-            throw std::runtime_error(fmt::format("could not write '{}'", file.string()));
-        }
+    errno = 0;  // the streams leave the reason here, where the system told one
+    std::ofstream out(partial, std::ios::binary);
+    out << text;
+    out.close();
+    if (!out) {
+        error.assign(errno != 0 ? errno : EIO, std::generic_category());
+    } else {
+        std::filesystem::rename(partial, file, error);
     }
-    std::filesystem::rename(partial, file, error);
-    if (error) {
-        const std::string reason = error.message();
-        std::filesystem::remove(partial, error);
-        throw std::runtime_error(fmt::format("could not write '{}': {}", file.string(), reason));
-    }
+    if (!error) return;
+    std::error_code ignored;
+    std::filesystem::remove(partial, ignored);
+    throw_unwritable(file, error.value());
 }
 
-std::string read_whole(std::string_view name, const std::filesystem::path& file) {
+void check_readable(std::string_view kind, const std::filesystem::path& file) {
+    if (access(file.c_str(), R_OK) != 0) throw_unreadable(kind, file.string(), errno);
+    if (std::filesystem::is_directory(file)) throw_unreadable(kind, file.string(), EISDIR);
+}
+
+std::string read_whole(std::string_view kind, const std::filesystem::path& file) {
+    check_readable(kind, file);
     std::ifstream in(file, std::ios::binary);
-    if (!in || std::filesystem::is_directory(file)) {
-        throw_invalid(name, "readable", fmt::format("'{}'", file.string()));
-    }
+    if (!in) throw_unreadable(kind, file.string(), errno);
     std::ostringstream text;
     text << in.rdbuf();
     return text.str();

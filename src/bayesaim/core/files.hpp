@@ -9,8 +9,14 @@ namespace bayesaim {
 /// Writes a text file by way of a temporary neighbour, so that readers see all of it or the old one.
 void write_whole(const std::filesystem::path& file, std::string_view text);
 
-/// All of a text file; throws InvalidArgument, which calls it `name`, where it cannot be read.
-std::string read_whole(std::string_view name, const std::filesystem::path& file);
+/// The text of a file. Throws InvalidArgument, "cannot read {kind} '{file}': {reason}", if it cannot be read.
+std::string read_whole(std::string_view kind, const std::filesystem::path& file);
+
+/// Throws InvalidArgument, as read_whole, if the file is missing, forbidden or a directory.
+void check_readable(std::string_view kind, const std::filesystem::path& file);
+
+/// Throws std::runtime_error, "could not write '{file}': {reason}"; `error` is the errno of the failed call.
+[[noreturn]] void throw_unwritable(const std::filesystem::path& file, int error);
 
 /// 16 hexadecimal digits that tell texts apart (FNV-1a, 64 bits); the same on every machine.
 std::string fingerprint(std::string_view text);

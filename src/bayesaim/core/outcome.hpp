@@ -8,9 +8,9 @@ namespace bayesaim {
 enum class Termination {
     converged,
     exact_recovery,   ///< the error is exactly zero
-    iteration_limit,  ///< the best value found, not within the tolerance
+    iteration_limit,  ///< the result is the best value found; it is not within the tolerance
     diverged,
-    stopped,  ///< by the caller
+    stopped,  ///< the caller asked to stop
 };
 
 constexpr std::string_view to_string(Termination termination) {
@@ -29,7 +29,7 @@ constexpr std::string_view to_string(Termination termination) {
     return "unknown";
 }
 
-/// Whether a result with this status is what was asked for (exit code 0 instead of 2).
+/// Whether the computation reached its goal (the program then exits with code 0, otherwise with 2).
 constexpr bool succeeded(Termination termination) {
     return termination == Termination::converged || termination == Termination::exact_recovery;
 }

@@ -22,7 +22,7 @@ struct ThreadPool::State {
     std::exception_ptr error;
     std::size_t error_index = 0;
 
-    /// Takes items until none is left. Called and left with the lock held.
+    /// Takes items until none is left. The caller holds the lock, before and after.
     void drain(std::unique_lock<std::mutex>& lock) {
         while (next < count) {
             const std::size_t item = next++;
@@ -39,7 +39,7 @@ struct ThreadPool::State {
             if (thrown && (!error || item < error_index)) {
                 error = thrown;
                 error_index = item;
-                next = count;  // what has not started need not
+                next = count;  // do not start the remaining items
             }
         }
         if (running == 0) work_done.notify_all();

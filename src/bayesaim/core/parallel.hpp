@@ -17,7 +17,7 @@ struct Range {
 
 class ThreadPool {
   public:
-    /// The calling thread works too: `threads - 1` are started. 0 means one per core.
+    /// Starts `threads - 1` threads, because the calling thread works too. 0 means one thread per core.
     explicit ThreadPool(std::size_t threads = 1);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -25,8 +25,8 @@ class ThreadPool {
 
     std::size_t threads() const;
 
-    /// Calls work(i) for i = 0 .. count-1, each once, in any order. The first exception (lowest i among those
-    /// thrown) is rethrown here after all started work has ended. Not reentrant: call it from one thread.
+    /// Calls work(i) once for each i = 0 .. count-1, in any order. If calls throw, the exception of the
+    /// lowest i is rethrown here after all started calls have ended. Not reentrant: call it from one thread.
     void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
   private:
@@ -38,7 +38,7 @@ class ThreadPool {
 Range block_range(std::size_t count, std::size_t block_size, std::size_t block);
 std::size_t block_count(std::size_t count, std::size_t block_size);
 
-/// work(range) for each block of the items.
+/// Calls work(range) for each block of the items.
 void parallel_for(ThreadPool& pool, std::size_t count, std::size_t block_size,
                   const std::function<void(Range)>& work);
 

@@ -12,7 +12,7 @@ namespace {
 
 using Block = std::array<double, 4>;
 
-/// The middles of 2^52 equal cells of (0, 1): half a cell from both ends, and exact in double precision.
+/// The middle of one of 2^52 equal cells of (0, 1): never 0 or 1, and exact in double precision.
 double to_open_unit(std::uint64_t word) { return (static_cast<double>(word >> 12) + 0.5) * 0x1p-52; }
 
 Block uniform_block(const std::array<std::uint64_t, 4>& word) {

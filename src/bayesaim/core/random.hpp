@@ -5,11 +5,11 @@
 #include <span>
 
 /// Counter-based random numbers (Philox4x64-10, Salmon et al. 2011). Every stream is addressed by
-/// (seed, purpose, index) and every number in it by its position, so the same data come out in any order,
-/// on any thread, and again later.
+/// (seed, purpose, index) and every number in it by its position, so the data do not depend on the order or
+/// the thread in which they are drawn.
 namespace bayesaim {
 
-/// What a stream is for. Streams of different purpose are independent; the numbers are part of the
+/// The purpose of a stream. Streams of different purpose are independent; the numbers are part of the
 /// reproducibility contract: add, never renumber.
 enum class Purpose : std::uint64_t {
     weights = 1,      ///< the matrices S; index = draw * layers + layer
@@ -32,11 +32,11 @@ class RandomStream {
     /// (block, index, 0, 0). Pinned by: RandomStream.WordsAreNumpysPhilox.
     std::array<std::uint64_t, 4> words(std::uint64_t block) const;
 
-    /// Standard normal variates number first, first + 1, ... (Box-Muller, one pair per two words: four per
-    /// block).
+    /// Standard normal variates with the numbers first, first + 1, ... (Box-Muller: a pair from two words,
+    /// four variates per block).
     void fill_normal(std::span<double> out, std::uint64_t first = 0) const;
 
-    /// Uniform variates on (0, 1), never 0 or 1, numbered like the normal ones.
+    /// Uniform variates on (0, 1), never 0 or 1, numbered like the normal variates.
     void fill_uniform(std::span<double> out, std::uint64_t first = 0) const;
 
   private:

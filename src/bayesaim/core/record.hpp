@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -12,14 +13,22 @@
 
 namespace bayesaim {
 
-/// A value of a result or a setting: what a table, a JSON object or an attribute of a file can hold. A default
-/// value is absent: null in JSON, empty in CSV, a dash in a table. So is a number that is not finite.
+/// A value of a result or a setting: what a table, a JSON object or an attribute of a file can hold. A
+/// default value is absent. Null in JSON, an empty field in CSV and a dash in a table stand for an absent
+/// value, and for a number that is not finite.
 class Value {
   public:
     using List = std::vector<Value>;
-    using Variant = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List>;
+    using Variant =
+        std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List>;
 
     Value() = default;
+    // Compiled once, in record.cpp: inline, they were most of the code of a command.
+    Value(const Value& other);
+    Value(Value&& other) noexcept;
+    Value& operator=(const Value& other);
+    Value& operator=(Value&& other) noexcept;
+    ~Value();
     Value(std::nullptr_t) {}
     Value(bool value) : value_(value) {}
     template <std::signed_integral Number>
@@ -58,30 +67,16 @@ class Record {
     using Field = std::pair<std::string, Value>;
 
     Record() = default;
-    Record(std::initializer_list<Field> fields) : fields_(fields) {}
+    Record(std::initializer_list<Field> fields);
 
     /// The value of this name, which is added if there is none.
-    Value& operator[](std::string_view name) {
-        for (Field& field : fields_) {
-            if (field.first == name) return field.second;
-        }
-        return fields_.emplace_back(std::string(name), Value()).second;
-    }
+    Value& operator[](std::string_view name);
     /// Null if there is no value of this name.
-    const Value* find(std::string_view name) const {
-        for (const Field& field : fields_) {
-            if (field.first == name) return &field.second;
-        }
-        return nullptr;
-    }
+    const Value* find(std::string_view name) const;
     bool contains(std::string_view name) const { return find(name) != nullptr; }
     /// Sets every field of the other record here.
-    void update(const Record& other) {
-        for (const Field& field : other) (*this)[field.first] = field.second;
-    }
-    void erase(std::string_view name) {
-        std::erase_if(fields_, [&](const Field& field) { return field.first == name; });
-    }
+    void update(const Record& other);
+    void erase(std::string_view name);
 
     bool empty() const { return fields_.empty(); }
     auto begin() const { return fields_.begin(); }

@@ -8,8 +8,8 @@ namespace bayesaim {
 /// Version of the library, for instance "0.1.0".
 std::string_view version();
 
-/// Git commit the library was built from: the full hash, "+" appended when a tracked file was modified,
-/// "unknown" when it was built outside a git checkout.
+/// The git commit from which the library was built: the full hash, with "+" appended if a tracked file was
+/// modified, or "unknown" if it was built outside a git checkout.
 std::string_view git_commit();
 
 }  // namespace bayesaim

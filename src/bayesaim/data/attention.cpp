@@ -4,51 +4,15 @@
 #include <cmath>
 #include <numbers>
 
-#include <Eigen/Eigenvalues>
+#include <fmt/format.h>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/linalg/decompositions.hpp"
 
 namespace bayesaim::data {
 
 using channels::pair_index;
 using linalg::Matrix;
-
-namespace {
-
-/// Eigenvalues and eigenvectors of small symmetric matrices, one after the other.
-class SmallEigen {
-  public:
-    explicit SmallEigen(Eigen::Index size) : solver_(size), values_(size), vectors_(size, size) {}
-
-    void compute(const Matrix& g) {
-        switch (g.rows()) {
-            case 1:
-                values_ = g.col(0);
-                vectors_(0, 0) = 1;
-                break;
-            case 2: {
-                // One rotation does it: V' G V is diagonal.
-                Eigen::JacobiRotation<double> rotation;
-                rotation.makeJacobi(g(0, 0), g(0, 1), g(1, 1));
-                const double c = rotation.c(), s = rotation.s(), tangent = s / c;
-                vectors_ << c, s, -s, c;
-                values_ << g(0, 0) - tangent * g(0, 1), g(1, 1) + tangent * g(0, 1);
-                break;
-            }
-            default:
-                solver_.compute(g);
-                values_ = solver_.eigenvalues();
-                vectors_ = solver_.eigenvectors();
-        }
-    }
-    const Eigen::VectorXd& values() const { return values_; }
-    const Matrix& vectors() const { return vectors_; }
-
-  private:
-    Eigen::SelfAdjointEigenSolver<Matrix> solver_;
-    Eigen::VectorXd values_;
-    Matrix vectors_;
-};
-
-}  // namespace
 
 template <class Scalar>
 AttentionMap<Scalar>::AttentionMap(const linalg::ConstMatrixRef& weights) : trace_(weights.trace()) {
@@ -86,9 +50,9 @@ void accumulate_transpose(const TokenSource::BlockOf<Scalar>& block, Eigen::Inde
     const int count = static_cast<int>(tokens);
     mixed.resize(block.rows(), block.cols());
     Matrix weights(tokens, tokens);
-    SmallEigen eigen(tokens);
+    linalg::SmallEigen eigen(tokens);
     Eigen::Matrix<Scalar, Eigen::Dynamic, 1> direction(tokens);
-    Eigen::Index positive = 0, negative = mixed.cols();  // columns before and from these are filled
+    Eigen::Index positive = 0, negative = mixed.cols();  // filled: [0, positive) and [negative, end)
     for (Eigen::Index i = 0; i < g.rows(); ++i) {
         for (int a = 0; a < count; ++a) {
             weights(a, a) = g(i, pair_index(a, a, count));
@@ -124,19 +88,33 @@ template void accumulate_transpose<double>(const TokenSource::Block&, Eigen::Ind
 template void accumulate_transpose<float>(const TokenSource::BlockOf<float>&, Eigen::Index,
                                           const channels::ConstRowsRef&, linalg::FloatMatrix&, Matrix&);
 
-channels::Rows all_attention_indices(const TokenSource& source, const linalg::ConstMatrixRef& weights,
-                                     ThreadPool& pool) {
-    channels::Rows index(source.samples(), source.tokens() * (source.tokens() + 1) / 2);
-    const AttentionMap<double> map(weights);
+channels::Rows attention_indices(const TokenSource& source, std::span<const Matrix> weights,
+                                 ThreadPool& pool) {
+    check_weights("weights", weights, source.dim());
+    const Eigen::Index pairs = source.tokens() * (source.tokens() + 1) / 2;
+    std::vector<AttentionMap<double>> maps;
+    for (const Matrix& layer : weights) maps.emplace_back(layer);
+    channels::Rows index(source.samples(), static_cast<Eigen::Index>(weights.size()) * pairs);
     parallel_for(pool, static_cast<std::size_t>(source.samples()), samples_per_block(source),
                  [&](Range range) {
                      Matrix scratch, projected;
                      const auto block = source.block(range, scratch);
-                     map.indices(block, source.tokens(), projected,
-                                 index.middleRows(static_cast<Eigen::Index>(range.begin),
-                                                  static_cast<Eigen::Index>(range.size())));
+                     auto rows = index.middleRows(static_cast<Eigen::Index>(range.begin),
+                                                  static_cast<Eigen::Index>(range.size()));
+                     for (std::size_t l = 0; l < maps.size(); ++l) {
+                         maps[l].indices(block, source.tokens(), projected,
+                                         rows.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs));
+                     }
                  });
     return index;
+}
+
+void check_weights(std::string_view name, std::span<const Matrix> weights, Eigen::Index dim) {
+    if (weights.empty()) throw_invalid(name, "at least one matrix", "none");
+    for (const Matrix& s : weights) {
+        if (s.rows() != dim || s.cols() != dim)
+            throw_invalid(name, fmt::format("{} x {}", dim, dim), fmt::format("{} x {}", s.rows(), s.cols()));
+    }
 }
 
 }  // namespace bayesaim::data

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <span>
+#include <string_view>
+
 #include "bayesaim/channels/channel.hpp"
 #include "bayesaim/data/tokens.hpp"
 
@@ -16,7 +19,7 @@ class AttentionMap {
 
     explicit AttentionMap(const linalg::ConstMatrixRef& weights);
 
-    /// `projected` is memory to work in.
+    /// `projected` is scratch memory.
     void indices(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens, Matrix& projected,
                  channels::RowsRef index) const;
 
@@ -25,18 +28,22 @@ class AttentionMap {
     double trace_;
 };
 
-/// Its transpose: lower += sum_i X_i G_i X_i' over the samples of a block, on the lower triangle, with
-/// G_aa = g_aa, G_ab = g_ab / sqrt(2); then sum_ab g_ab Z_ab = (sum_i X_i G_i X_i' - sum_i Tr(G_i) I) /
-/// sqrt(d). G = sum_k lambda_k u_k u_k' makes it the difference of two A A', half a product in all. `mixed`
-/// is memory to work in.
+/// The transpose of the forward map: lower += sum_i X_i G_i X_i' over the samples of a block, on the lower
+/// triangle, with G_aa = g_aa, G_ab = g_ab / sqrt(2); then
+///   sum_ab g_ab Z_ab = (sum_i X_i G_i X_i' - sum_i Tr(G_i) I) / sqrt(d).
+/// G = sum_k lambda_k u_k u_k' makes it the difference of two A A', half a product in all. `mixed`
+/// is scratch memory.
 template <class Scalar>
 void accumulate_transpose(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens,
                           const channels::ConstRowsRef& g,
                           Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& mixed,
                           linalg::Matrix& lower);
 
-/// htilde of all samples.
-channels::Rows all_attention_indices(const TokenSource& source, const linalg::ConstMatrixRef& weights,
-                                     ThreadPool& pool);
+/// htilde of all samples, n x L K, layer by layer.
+channels::Rows attention_indices(const TokenSource& source, std::span<const linalg::Matrix> weights,
+                                 ThreadPool& pool);
+
+/// Throws InvalidArgument, with `name` in the message, unless there is at least one matrix and each is d x d.
+void check_weights(std::string_view name, std::span<const linalg::Matrix> weights, Eigen::Index dim);
 
 }  // namespace bayesaim::data

@@ -5,71 +5,84 @@
 
 #include <fmt/format.h>
 
-#include "bayesaim/channels/deep_sequence.hpp"
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/deep_attention.hpp"
+#include "bayesaim/data/attention.hpp"
 
 namespace bayesaim::data {
+
+using linalg::Matrix;
+
+Synthetic make_synthetic(std::span<const priors::Prior* const> priors, const channels::Channel& channel,
+                         const SyntheticOptions& options, ThreadPool& pool) {
+    if (priors.size() != static_cast<std::size_t>(channel.layers()))
+        throw InvalidArgument(fmt::format("channel {} has {} layer(s), got {} prior(s)", channel.name(),
+                                          channel.layers(), priors.size()));
+    check_positive("alpha", options.alpha);
+    check_at_least("dimension", options.dim, 1);
+    const double d = static_cast<double>(options.dim);
+    const auto samples =
+        std::max<Eigen::Index>(1, static_cast<Eigen::Index>(std::llround(options.alpha * d * d)));
+    Synthetic result;
+    for (std::size_t l = 0; l < priors.size(); ++l) {
+        result.weights.push_back(priors[l]->sample(options.dim, options.seed, l, pool));
+    }
+    result.data.tokens =
+        gaussian_tokens(samples, channel.tokens(), options.dim, options.seed, options.storage,
+                        options.precision, pool, options.test ? Purpose::test_tokens : Purpose::tokens);
+    result.data.outputs.resize(samples, channel.tokens() * channel.tokens());
+    constexpr std::uint64_t first_test_sample = std::uint64_t{1} << 63;  // separate label noise
+    channel.draw(attention_indices(*result.data.tokens, result.weights, pool), options.seed,
+                 options.test ? first_test_sample : 0, result.data.outputs);
+    return result;
+}
 
 Synthetic make_synthetic(const priors::Prior& prior, const channels::Channel& channel,
                          const SyntheticOptions& options, ThreadPool& pool) {
     const priors::Prior* one[] = {&prior};
-    DeepSynthetic made = make_deep_synthetic(one, channel, options, pool);
-    return {std::move(made.weights.front()), std::move(made.data)};
+    return make_synthetic(one, channel, options, pool);
 }
 
-TestSet make_test_set(const linalg::Matrix& weights, const channels::Channel& channel, Eigen::Index samples,
+TestSet make_test_set(std::span<const Matrix> weights, const channels::Channel& channel, Eigen::Index samples,
                       std::uint64_t seed, ThreadPool& pool) {
-    return make_deep_test_set({&weights, 1}, channel, samples, seed, pool);
+    check_size("number of weights", static_cast<long long>(weights.size()), channel.layers());
+    TestSet result;
+    result.tokens =
+        gaussian_tokens(samples, channel.tokens(), weights[0].rows(), seed, TokenStorage::regenerate,
+                        Precision::double_precision, pool, Purpose::test_tokens);
+    result.targets.resize(samples, channel.tokens() * channel.tokens());
+    channel.predict(attention_indices(*result.tokens, weights, pool), linalg::zero_overlap(channel.layers()),
+                    result.targets);
+    return result;
 }
 
 void check_outputs(const channels::Channel& channel, const Dataset& data) {
-    const int tokens = channel.tokens();
-    check_size("tokens of the data", data.tokens->tokens(), tokens);
+    check_size("tokens of the data", data.tokens->tokens(), channel.tokens());
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
-    check_size("columns of the outputs", data.outputs.cols(), tokens * tokens);
-    const auto* sequence = dynamic_cast<const channels::DeepSequence*>(&channel);
-    constexpr double tolerance = 1e-4;  // outputs may have been kept in single precision
-    for (Eigen::Index i = 0; i < data.outputs.rows(); ++i) {
-        const auto y = [&](int a, int b) { return data.outputs(i, a * tokens + b); };
-        for (int a = 0; a < tokens; ++a) {
-            const auto name = [&](const char* what) {
-                return fmt::format("{} of sample {}, row {}", what, i, a);
-            };
-            double sum = 0;
-            int ones = 0, zeros = 0;
-            for (int b = 0; b < tokens; ++b) {
-                check_finite(name("output"), y(a, b));
-                sum += channel.logarithmic_outputs() ? std::exp(y(a, b)) : y(a, b);
-                if (std::abs(y(a, b) - 1) <= tolerance) ++ones;
-                if (std::abs(y(a, b)) <= tolerance) ++zeros;
-                if (channel.name() == "linear" &&
-                    std::abs(y(a, b) - y(b, a)) > tolerance * (1 + std::abs(y(a, b)))) {
-                    throw_invalid(name("output"), fmt::format("symmetric, {} like its mirror", y(b, a)),
-                                  y(a, b));
-                }
-            }
-            if (channel.logarithmic_outputs() && std::abs(sum - 1) > tolerance) {
-                throw_invalid(name("sum of the probabilities"), "1", sum);
-            }
-            if (sequence != nullptr) {
-                const double row_sum = sequence->row_sum();
-                if (std::abs(sum - row_sum) > tolerance * row_sum)
-                    throw_invalid(name("sum of the outputs"), fmt::format("{}", row_sum), sum);
-                // Where attention is saturated an output is the row sum, give or take round-off.
-                for (int b = 0; b < tokens; ++b)
-                    check_between(name("output"), y(a, b), 0, row_sum * (1 + tolerance));
-            }
-            if (channel.name().starts_with("hardmax") && (ones != 1 || zeros != tokens - 1)) {
-                throw_invalid(name("hardmax output"), "one 1 and zeros", fmt::format("sum {}", sum));
-            }
+    channel.check_outputs(data.outputs);
+}
+
+linalg::Overlap estimation_errors(std::span<const Matrix> estimates, std::span<const Matrix> weights) {
+    check_size("number of estimates", static_cast<long long>(estimates.size()),
+               static_cast<long long>(weights.size()));
+    const auto layers = static_cast<Eigen::Index>(weights.size());
+    linalg::Overlap errors(layers, layers);
+    std::vector<Matrix> differences;
+    for (std::size_t l = 0; l < weights.size(); ++l) {
+        check_size("dimension of an estimate", estimates[l].rows(), weights[l].rows());
+        differences.push_back(estimates[l] - weights[l]);
+    }
+    for (Eigen::Index l = 0; l < layers; ++l) {
+        for (Eigen::Index k = 0; k < layers; ++k) {
+            const Matrix &a = differences[static_cast<std::size_t>(l)],
+                         &b = differences[static_cast<std::size_t>(k)];
+            errors(l, k) = a.cwiseProduct(b).sum() / static_cast<double>(a.rows());
         }
     }
+    return errors;
 }
 
 double estimation_error(const linalg::Matrix& estimate, const linalg::Matrix& weights) {
-    check_size("dimension of the estimate", estimate.rows(), weights.rows());
-    return (estimate - weights).squaredNorm() / static_cast<double>(weights.rows());
+    return estimation_errors({&estimate, 1}, {&weights, 1})(0, 0);
 }
 
 }  // namespace bayesaim::data

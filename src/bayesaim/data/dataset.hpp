@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "bayesaim/channels/channel.hpp"
 #include "bayesaim/data/tokens.hpp"
@@ -10,8 +12,8 @@
 
 namespace bayesaim::data {
 
-/// What an estimator sees: tokens and outputs. Outputs are as the channel draws them, n x T^2
-/// (log-probabilities for softmax).
+/// The input of an estimator: tokens, and outputs as the channel draws them, n x T^2. Outputs of softmax are
+/// log-probabilities.
 struct Dataset {
     std::shared_ptr<const TokenSource> tokens;
     channels::Rows outputs;
@@ -28,31 +30,37 @@ struct SyntheticOptions {
     std::uint64_t seed = 0;
     TokenStorage storage = TokenStorage::memory;
     Precision precision = Precision::double_precision;
-    bool test = false;  ///< other samples, of the teacher that the same seed has without it
+    bool test = false;  ///< new samples of the teacher that this seed gives
 };
 
 /// A teacher and the data it labelled.
 struct Synthetic {
-    linalg::Matrix weights;  ///< S, the truth
+    std::vector<linalg::Matrix> weights;  ///< S_1 .. S_L, the truth
     Dataset data;
 };
 
-/// S from the prior, standard normal tokens, outputs from the channel; every part addressed by the seed.
+/// Draws each S_l from its prior (stream l), standard normal tokens, and outputs from the channel. The seed
+/// fixes every number.
+Synthetic make_synthetic(std::span<const priors::Prior* const> priors, const channels::Channel& channel,
+                         const SyntheticOptions& options, ThreadPool& pool);
+/// One layer.
 Synthetic make_synthetic(const priors::Prior& prior, const channels::Channel& channel,
                          const SyntheticOptions& options, ThreadPool& pool);
 
-/// New samples of the same teacher, with tokens of their own, and what predictions of them are compared with.
+/// New samples of the same teacher, and the targets of their predictions.
 struct TestSet {
     std::shared_ptr<const TokenSource> tokens;
     channels::Rows targets;  ///< outputs as Channel::predict gives them, without label noise
 };
-TestSet make_test_set(const linalg::Matrix& weights, const channels::Channel& channel, Eigen::Index samples,
-                      std::uint64_t seed, ThreadPool& pool);
+TestSet make_test_set(std::span<const linalg::Matrix> weights, const channels::Channel& channel,
+                      Eigen::Index samples, std::uint64_t seed, ThreadPool& pool);
 
-/// Throws InvalidArgument unless the outputs have the shape and the values that the channel can produce:
-/// finite numbers, symmetric (linear), rows of log-probabilities whose exponentials sum to 1 (softmax),
-/// one-hot rows (hardmax), rows of numbers between 0 and their known sum (deep-seq2seq).
+/// Throws InvalidArgument unless the outputs fit the tokens and pass Channel::check_outputs.
 void check_outputs(const channels::Channel& channel, const Dataset& data);
+
+/// Tr((estimate_l - S_l)(estimate_k - S_k)) / d, L x L.
+linalg::Overlap estimation_errors(std::span<const linalg::Matrix> estimates,
+                                  std::span<const linalg::Matrix> weights);
 
 /// ||estimate - weights||_F^2 / d
 double estimation_error(const linalg::Matrix& estimate, const linalg::Matrix& weights);

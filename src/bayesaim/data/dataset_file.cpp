@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/hdf5_file.hpp"
 
 namespace bayesaim::data {
 namespace {
@@ -25,7 +26,7 @@ void check_shape(const Hdf5Array& array, const Shape& expected, const Shape& tok
                   to_string(array.shape));
 }
 
-/// rows x cols numbers, for an array that its file says is there.
+/// A rows x cols array that the file must have.
 template <class Storage>
 Storage allocate(const Hdf5Array& array, Eigen::Index rows, Eigen::Index cols) {
     try {
@@ -82,7 +83,7 @@ linalg::Overlap read_error(const Hdf5Reader& reader, Eigen::Index layers) {
     return error;
 }
 
-/// Single precision stays single in memory.
+/// Single-precision tokens stay in single precision.
 std::shared_ptr<const TokenSource> read_tokens(const Hdf5Array& tokens) {
     const auto [n, t, d] = tokens.shape;
     const auto read = [&]<class Columns>(Columns columns) -> std::shared_ptr<const TokenSource> {
@@ -96,17 +97,35 @@ std::shared_ptr<const TokenSource> read_tokens(const Hdf5Array& tokens) {
 
 }  // namespace
 
-Attributes describe(std::span<const priors::Prior* const> priors, const channels::Channel& channel) {
-    Attributes result = {{"prior", priors[0]->name()}, {"channel", channel.name()}};
-    for (const auto& [name, value] : priors[0]->parameters()) result[name] = value;
-    if (priors.size() > 1) {
-        std::map<std::string, std::vector<double>> each;
-        for (const priors::Prior* prior : priors) {
-            for (const auto& [name, value] : prior->parameters()) each[name].push_back(value);
+Attributes attributes_of(const Record& description) {
+    Attributes result;
+    const auto number = [](const Value& value) -> std::optional<double> {
+        if (const auto* real = value.as<double>()) return *real;
+        if (const auto* whole = value.as<std::int64_t>()) return static_cast<double>(*whole);
+        return std::nullopt;
+    };
+    for (const auto& [name, value] : description) {
+        if (const auto single = number(value)) {
+            result[name] = *single;
+        } else if (const auto* text = value.as<std::string>()) {
+            result[name] = *text;
+        } else if (const auto* list = value.as<Value::List>()) {
+            std::vector<std::string> items;
+            for (const Value& item : *list) {
+                const auto* word = item.as<std::string>();
+                const auto one = number(item);
+                items.push_back(word != nullptr ? *word : one ? fmt::format("{}", *one) : "");
+            }
+            result[name] = fmt::format("{}", fmt::join(items, ","));
         }
-        for (const auto& [name, values] : each) result[name] = fmt::format("{}", fmt::join(values, ","));
     }
-    for (const auto& [name, value] : channel.parameters()) result[name] = value;
+    return result;
+}
+
+Record record_of(const Attributes& attributes) {
+    Record result;
+    for (const auto& [name, attribute] : attributes)
+        std::visit([&, &key = name](const auto& value) { result[key] = value; }, attribute);
     return result;
 }
 
@@ -134,13 +153,13 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
 }
 
 DatasetHeader read_dataset_header(const std::string& file) {
-    const Hdf5Reader reader(file);
+    const Hdf5Reader reader(file, "dataset");
     const Hdf5Array tokens = reader.array("tokens", token_dimensions);
     return {tokens.shape[0], tokens.shape[1], tokens.shape[2], reader.attributes()};
 }
 
 DatasetContents read_dataset(const std::string& file, const channels::Channel& channel, Outputs needed) {
-    const Hdf5Reader reader(file);
+    const Hdf5Reader reader(file, "dataset");
     const Hdf5Array tokens = reader.array("tokens", token_dimensions);
     const auto [n, t, d] = tokens.shape;
     if (t != channel.tokens()) {
@@ -178,7 +197,7 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
 }
 
 Estimate read_estimate(const std::string& file) {
-    const Hdf5Reader reader(file);
+    const Hdf5Reader reader(file, "estimate");
     const Hdf5Array weights = reader.array("weights", weight_dimensions);
     const auto [layers, dim, columns] = weights.shape;
     if (dim != columns || layers > linalg::max_layers)

@@ -1,51 +1,53 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "bayesaim/core/record.hpp"
+#include "bayesaim/data/attributes.hpp"
 #include "bayesaim/data/dataset.hpp"
-#include "bayesaim/data/hdf5_file.hpp"
 #include "bayesaim/linalg/overlap.hpp"
 
 /// Datasets and estimates in HDF5 files:
 ///   /tokens       (n, T, d)  double or float
 ///   /outputs      (n, T, T)  or /log_outputs, log-probabilities, for softmax
-///   /weights      (L, d, d)  S_1 .. S_L, when they are known
+///   /weights      (L, d, d)  S_1 .. S_L, if they are known
 ///   /error        (1, L, L)  estimates of several layers: the predicted error C between layers
-/// and attributes of the root group. Tokens pass block by block: nobody keeps a second copy of all of them.
-/// Errors are those of hdf5_file.
+/// and attributes of the root group. Tokens are written and read block by block, without a second copy.
+/// Functions throw the errors of hdf5_file.hpp.
 namespace bayesaim::data {
 
-/// The prior and the channel by name ("prior", "channel"), and their parameters; those of the priors of
-/// several layers as texts, "0.4,0.8".
-Attributes describe(std::span<const priors::Prior* const> priors, const channels::Channel& channel);
+/// A description of a model (model::describe) as attributes of a file, and back: numbers, texts, and lists as
+/// texts, "0.4,0.8".
+Attributes attributes_of(const Record& description);
+Record record_of(const Attributes& attributes);
 
-/// Writes the tokens in the given precision, everything else in double; weights if there are any. The
-/// attributes and the version and commit of the library go to the root group. The same arguments give the
-/// same bytes. `progress` is told the fraction of the tokens that is written; what it throws ends the
-/// writing, and nothing is left.
+/// Writes the tokens in the given precision and everything else in double; writes weights if there are any.
+/// The root group gets the attributes and the version and commit of the library. The same arguments give the
+/// same bytes. `progress` receives the fraction of tokens written; if it throws, the file is removed.
 void write_dataset(const std::string& file, const Dataset& data, const channels::Channel& channel,
                    std::span<const linalg::Matrix> weights, const Attributes& attributes,
                    Precision precision = Precision::double_precision,
                    const std::function<void(double)>& progress = {});
 
-/// What can be known of a dataset file without reading its arrays.
+/// The part of a dataset file that can be read without its arrays.
 struct DatasetHeader {
     Eigen::Index samples = 0, tokens = 0, dim = 0;
-    Attributes attributes;  ///< those of the root group that are one number or one text
+    Attributes attributes;  ///< attributes of the root group that are one number or one text
 };
 
 DatasetHeader read_dataset_header(const std::string& file);
 
 struct DatasetContents {
-    Dataset data;  ///< tokens in memory, in the precision of the file; no outputs if there are none
-    std::vector<linalg::Matrix> weights;  ///< one per layer; none if they are not known
+    Dataset data;  ///< tokens in the precision of the file; outputs are empty if the file has none
+    std::vector<linalg::Matrix> weights;  ///< one per layer; empty if they are not known
     Attributes attributes;
 };
 
-/// Reads the file as data of this channel, and checks every value. Softmax takes logarithms where the file
-/// has /outputs, probabilities, instead of /log_outputs.
+/// Reads the file as data of this channel, and checks every value. If a softmax file has /outputs
+/// (probabilities) instead of /log_outputs, their logarithms are taken.
 enum class Outputs { required, optional };
 DatasetContents read_dataset(const std::string& file, const channels::Channel& channel,
                              Outputs needed = Outputs::required);
@@ -59,7 +61,7 @@ struct Estimate {
 void write_estimate(const std::string& file, const Estimate& estimate);
 Estimate read_estimate(const std::string& file);
 
-/// Predicted outputs (n x T^2 each) as /predictions, the Bayes-optimal ones, and /plugin_predictions.
+/// Writes the Bayes-optimal predictions as /predictions and the plug-in ones as /plugin_predictions.
 void write_predictions(const std::string& file, const channels::Rows& bayes_optimal,
                        const channels::Rows& plug_in, Eigen::Index tokens, const Attributes& attributes);
 

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
-#include <stdexcept>
 #include <system_error>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/files.hpp"
 #include "bayesaim/core/version.hpp"
 
 namespace bayesaim::data {
@@ -49,17 +49,12 @@ void for_blocks(const Shape& shape, const std::function<void(Range)>& work) {
 
 // ---- opening and attributes ------------------------------------------------------------------------------
 
-hid_t open_file(const std::string& file) {
-    if (access(file.c_str(), R_OK) != 0 || std::filesystem::is_directory(file)) {
-        throw_invalid("dataset file", "readable", fmt::format("'{}'", file));
-    }
-    if (H5Fis_hdf5(file.c_str()) <= 0) {
-        throw_invalid("dataset file", "an HDF5 file", fmt::format("'{}', another format or truncated", file));
-    }
+hid_t open_file(const std::string& file, std::string_view kind) {
+    check_readable(kind, file);
+    if (H5Fis_hdf5(file.c_str()) <= 0)
+        throw_invalid(kind, "an HDF5 file", fmt::format("'{}', another format or truncated", file));
     const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-    if (id < 0)
-        throw_invalid("dataset file", "a complete HDF5 file",
-                      fmt::format("'{}', truncated or damaged", file));
+    if (id < 0) throw_invalid(kind, "a complete HDF5 file", fmt::format("'{}', truncated or damaged", file));
     return id;
 }
 
@@ -82,7 +77,7 @@ std::optional<Attribute> read_text(const Handle& attribute, const Handle& type) 
         result.resize(std::min(result.find('\0'), result.size()));
         result.resize(result.find_last_not_of(' ') + 1);
     }
-    // Names end up in messages of one line.
+    // Messages have one line, and names become part of them.
     std::replace_if(
         result.begin(), result.end(), [](unsigned char c) { return c < ' '; }, '?');
     return result;
@@ -165,10 +160,7 @@ void PartialFile::complete() {
     complete_ = true;
 }
 
-void PartialFile::fail(int error) const {
-    throw std::runtime_error(
-        fmt::format("could not write '{}': {}", file_, std::generic_category().message(error)));
-}
+void PartialFile::fail(int error) const { throw_unwritable(file_, error); }
 
 Hdf5Writer::Hdf5Writer(const std::string& file, Eigen::Index bytes)
     : partial_(file, static_cast<std::size_t>(bytes) + 65536),
@@ -245,7 +237,8 @@ void Hdf5Writer::finish() {
 
 // ---- reading ---------------------------------------------------------------------------------------------
 
-Hdf5Reader::Hdf5Reader(const std::string& file) : file_(file), handle_(open_file(file), H5Fclose) {}
+Hdf5Reader::Hdf5Reader(const std::string& file, std::string_view kind)
+    : file_(file), handle_(open_file(file, kind), H5Fclose) {}
 
 bool Hdf5Reader::has(const std::string& name) const {
     return H5Lexists(handle_.get(), name.c_str(), H5P_DEFAULT) > 0;

@@ -3,31 +3,23 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <variant>
 
+#include "bayesaim/data/attributes.hpp"
 #include "bayesaim/data/tokens.hpp"
 
 /// HDF5 files of arrays with three dimensions and attributes of the root group. The first dimension counts
-/// samples (or layers, or starts), and arrays pass block by block. What is wrong with a file that is read is
-/// InvalidArgument in one line that names the file and the array; a file that cannot be written is
-/// std::runtime_error, and then nothing is left of it. HDF5 is not thread-safe: use these from one thread.
+/// samples (or layers, or starts); arrays are read and written block by block. A bad input file throws
+/// InvalidArgument with one line that names the file and the array. A file that cannot be written throws
+/// std::runtime_error and is removed. HDF5 is not thread-safe: use these from one thread.
 namespace bayesaim::data {
-
-using Attribute = std::variant<std::string, double, std::uint64_t>;
-using Attributes = std::map<std::string, Attribute>;
-
-/// The attribute as text or as a number; nothing if there is none, InvalidArgument if it is something else.
-std::optional<std::string> text_attribute(const Attributes& attributes, const std::string& name);
-std::optional<double> number_attribute(const Attributes& attributes, const std::string& name);
 
 using Shape = std::array<Eigen::Index, 3>;
 std::string to_string(const Shape& shape);
 
-/// An HDF5 identifier and what closes it; not valid where the call that made it failed.
+/// An HDF5 identifier and the function that closes it; invalid if the call that made it failed.
 class Hdf5Handle {
   public:
     using Id = std::int64_t;
@@ -46,7 +38,7 @@ class Hdf5Handle {
     Close close_;
 };
 
-/// While it lives, HDF5 reports errors by return values alone.
+/// While an object of this class lives, HDF5 reports errors by return values only.
 class QuietHdf5 {
   public:
     QuietHdf5();
@@ -59,11 +51,10 @@ class QuietHdf5 {
     void* data_ = nullptr;
 };
 
-/// The temporary name of a file that is being written, and the file under it unless it became complete.
+/// The temporary name of a file being written. Removes the file unless it was completed.
 class PartialFile {
   public:
-    /// Throws unless the disk takes this many bytes: HDF5 cannot close a file cleanly once a write has
-    /// failed.
+    /// Throws unless the disk takes this many bytes: after a failed write HDF5 cannot close a file cleanly.
     PartialFile(const std::string& file, std::size_t bytes);
     ~PartialFile();
     PartialFile(const PartialFile&) = delete;
@@ -80,18 +71,18 @@ class PartialFile {
 
 class Hdf5Writer {
   public:
-    /// For arrays of so many bytes in all.
+    /// `bytes` is the total size of the arrays.
     Hdf5Writer(const std::string& file, Eigen::Index bytes);
 
-    /// An array whose samples `fill(range)` gives, as a pointer that lives until the next call.
+    /// Writes an array. `fill(range)` returns a pointer to its samples, valid until the next call.
     void write(const char* name, const Shape& shape, Precision precision,
                const std::function<const double*(Range)>& fill);
-    /// An array that is there as a whole.
+    /// Writes an array that is in memory as a whole.
     void write(const char* name, const Shape& shape, const double* values);
-    /// These, and the version and commit of the library.
+    /// Writes these attributes, and the version and commit of the library.
     void write(Attributes attributes);
 
-    /// Gives the file its name.
+    /// Renames the complete file to its final name.
     void finish();
 
   private:
@@ -107,23 +98,24 @@ class Hdf5Writer {
     Hdf5Handle handle_;
 };
 
-/// An array of a file that is being read.
+/// An array of an input file.
 struct Hdf5Array {
     std::string title;  ///< file and name, for messages
     Hdf5Handle handle;
     Shape shape{};
-    Precision precision = Precision::double_precision;  ///< enough for its type
+    Precision precision = Precision::double_precision;  ///< sufficient for the type in the file
 };
 
 class Hdf5Reader {
   public:
-    explicit Hdf5Reader(const std::string& file);
+    /// Messages about the file as a whole call it `kind`.
+    explicit Hdf5Reader(const std::string& file, std::string_view kind = "file");
 
     bool has(const std::string& name) const;
-    /// Throws unless there is such an array, of numbers, with three dimensions (named for messages), not
+    /// Throws unless the file has this array of numbers, with three dimensions (named for messages), not
     /// empty and not absurdly large.
     Hdf5Array array(const std::string& name, const char* dimensions) const;
-    /// Those of the root group that are one number or one text.
+    /// Attributes of the root group that are one number or one text.
     Attributes attributes() const;
 
   private:
@@ -132,7 +124,7 @@ class Hdf5Reader {
     Hdf5Handle handle_;
 };
 
-/// All of an array, block by block, to where the numbers stay. Each must be finite.
+/// Reads a whole array, block by block, into the destination. Every number must be finite.
 void read_all(const Hdf5Array& array, double* out);
 void read_all(const Hdf5Array& array, float* out);
 

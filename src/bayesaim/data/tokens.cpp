@@ -10,7 +10,7 @@ namespace {
 
 using linalg::Matrix;
 
-/// Columns of the samples [range), from their streams.
+/// Draws the columns of the samples in the range from their streams.
 void generate(Range range, Eigen::Index tokens, Eigen::Index dim, std::uint64_t seed, Purpose purpose,
               Precision precision, double* out) {
     const auto per_sample = static_cast<std::size_t>(tokens * dim);

@@ -13,12 +13,12 @@ namespace bayesaim::data {
 enum class TokenStorage { memory, regenerate };
 enum class Precision { double_precision, float_precision };
 
-/// By their names in options and files, memory or regenerate and double or float. Other texts throw
-/// InvalidArgument, which calls the argument `name`.
+/// Parse "memory" or "regenerate", "double" or "float". Other texts throw InvalidArgument with the argument's
+/// `name` in the message.
 TokenStorage parse_token_storage(std::string_view name, std::string_view text);
 Precision parse_precision(std::string_view name, std::string_view text);
 
-/// The tokens of n samples, T each, in R^d: never more than one block of them needs to exist.
+/// The tokens of n samples, T each, in R^d. A source need not hold more than one block in memory.
 class TokenSource {
   public:
     virtual ~TokenSource() = default;
@@ -31,14 +31,13 @@ class TokenSource {
     using BlockOf = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>>;
     using Block = BlockOf<double>;
 
-    /// Tokens of some samples, one per column: column i T + a is token a of the i-th of them. The view is of
-    /// memory that the source owns, or of `scratch`; it lives until either changes. May be called from
-    /// several threads.
+    /// Tokens of a range of samples: column i T + a is token a of the i-th sample of the range. The view
+    /// shows memory of the source or `scratch`, and is valid until either changes. Thread-safe.
     virtual Block block(Range samples, linalg::Matrix& scratch) const = 0;
     /// The same, rounded to single precision.
     virtual BlockOf<float> float_block(Range samples, linalg::FloatMatrix& scratch) const;
 
-    /// That of the entries: products of single-precision tokens need not be in double precision.
+    /// Precision of the entries: products of single-precision tokens need no double precision.
     virtual Precision precision() const { return Precision::double_precision; }
 
   protected:
@@ -53,7 +52,7 @@ TokenSource::Block block_of(const TokenSource& source, Range samples, linalg::Ma
 TokenSource::BlockOf<float> block_of(const TokenSource& source, Range samples, linalg::FloatMatrix& scratch);
 
 /// Standard normal tokens of sample i from RandomStream(seed, purpose, i): kept in memory, or made again
-/// block by block, with the same bits. Single precision rounds each entry, wherever it is kept.
+/// block by block, with the same bits. Single precision rounds each entry in both cases.
 std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
                                              std::uint64_t seed, TokenStorage storage, Precision precision,
                                              ThreadPool& pool, Purpose purpose = Purpose::tokens);
@@ -62,8 +61,8 @@ std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index 
 std::unique_ptr<TokenSource> given_tokens(linalg::Matrix columns, Eigen::Index tokens);
 std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens);
 
-/// The same, of memory that belongs to somebody else: `columns` has d x (n T) numbers, column after column,
-/// and stays valid while `owner` lives.
+/// The same without a copy: `columns` points to d x (n T) numbers, column after column, which stay valid
+/// while `owner` lives.
 std::unique_ptr<TokenSource> borrowed_tokens(const double* columns, Eigen::Index samples, Eigen::Index tokens,
                                              Eigen::Index dim, std::shared_ptr<const void> owner);
 std::unique_ptr<TokenSource> borrowed_tokens(const float* columns, Eigen::Index samples, Eigen::Index tokens,

@@ -44,8 +44,7 @@ double largest_correlation(const Overlap& covariance) {
     return largest;
 }
 
-/// What one look at the noisy matrices gives: f_l(R_l), the denoiser of each layer alone, and the innovation
-/// estimates.
+/// f_l(R_l), the denoiser of each layer alone, and the innovation estimates.
 struct Features {
     std::vector<Matrix> alone, innovation;
 };
@@ -111,32 +110,32 @@ JointlyDenoised combine(Laws laws, std::span<const Matrix> noisy, const Overlap&
         Matrix change = basis(laws, moved, noise, pool, each);
         moved[static_cast<std::size_t>(m)] -= 2 * step * direction;
         change -= basis(laws, moved, noise, pool, each);
-        divergence.col(m) = change.transpose() * direction.reshaped() / (2 * step * d);
+        divergence.col(m) = linalg::transposed_product(change, direction.reshaped()) / (2 * step * d);
     }
-    Matrix target(size, layers);
+    Matrix target = linalg::product(divergence, noise);
     for (Eigen::Index k = 0; k < layers; ++k) {
-        target.col(k) =
-            phi.transpose() * noisy[static_cast<std::size_t>(k)].reshaped() / d - divergence * noise.col(k);
+        target.col(k) = linalg::transposed_product(phi, noisy[static_cast<std::size_t>(k)].reshaped()) / d -
+                        target.col(k);
         target(0, k) = laws[static_cast<std::size_t>(k)]->mean();
     }
-    // Features are nearly dependent where there is little noise: directions of the scaled Gram matrix that
-    // carry less than 1e-6 of the largest are left out.
-    const Matrix gram = phi.transpose() * phi / d;
+    // Features are nearly dependent at little noise. Eigenvectors of the scaled Gram matrix are left out if
+    // their eigenvalue is below 1e-6 of the largest.
+    const Matrix gram = linalg::transposed_product(phi, phi) / d;
     const Eigen::VectorXd scale = gram.diagonal().cwiseSqrt().cwiseInverse();
     const auto [values, vectors] = linalg::symmetric_eigen(scale.asDiagonal() * gram * scale.asDiagonal());
     const Eigen::VectorXd inverse =
         (values.array() > 1e-6 * values[size - 1]).select(values.cwiseInverse(), Eigen::VectorXd::Zero(size));
-    const Matrix coefficients = scale.asDiagonal() * vectors * inverse.asDiagonal() * vectors.transpose() *
-                                scale.asDiagonal() * target;
+    const Matrix directions = scale.asDiagonal() * vectors;
+    const Matrix coefficients =
+        linalg::product(directions, inverse.asDiagonal() * linalg::transposed_product(directions, target));
 
     JointlyDenoised result;
     result.method = JointMethod::combination;
     for (Eigen::Index k = 0; k < layers; ++k) {
-        const Eigen::VectorXd column = phi * coefficients.col(k);
-        result.estimates.emplace_back(column.reshaped(dim, dim));
+        result.estimates.emplace_back(linalg::product(phi, coefficients.col(k)).reshaped(dim, dim));
     }
-    const Matrix covariance = coefficients.transpose() * divergence * Matrix(noise);
-    result.posterior_covariance = 0.5 * (covariance + covariance.transpose());
+    const Matrix covariance = linalg::product(linalg::transposed_product(coefficients, divergence), noise);
+    result.posterior_covariance = linalg::symmetric_part(covariance);
     return result;
 }
 
@@ -160,15 +159,16 @@ Overlap cavity_covariance(Laws laws, const Overlap& precision) {
         covariance(k, k) = own;
         for (Eigen::Index i = 0; i < layers - 1; ++i) covariance(k, i + (i >= k)) = -own * response[i];
     }
-    return 0.5 * (covariance + covariance.transpose());
+    return linalg::symmetric_part(covariance);
 }
 
 double cavity_error(Laws laws, const Overlap& precision) {
     check_covariance("qhat", precision, laws.size());
     if (laws.size() == 1) return 0;
     const Overlap noise = linalg::inverse(precision);
-    const double rough = 0.3 * std::pow(largest_correlation(noise), 4);
-    if (rough < 1e-3) return rough;
+    const double correlation = largest_correlation(noise), rough = 0.3 * std::pow(correlation, 4);
+    // Polynomials of noisy matrices that are nearly the same are nearly dependent.
+    if (rough < 1e-3 || correlation > 0.999) return rough;
     const double cavity = cavity_covariance(laws, precision).trace();
     return std::min(rough, std::abs(polynomial_estimator(laws, noise, 4).error().trace() / cavity - 1));
 }
@@ -189,8 +189,8 @@ JointlyDenoised denoise_jointly(Laws laws, std::span<const Matrix> noisy, const 
         result.posterior_covariance = linalg::scalar_overlap(denoised.posterior_variance);
         return result;
     }
-    // With more noise than signal all is nearly Gaussian, the innovation is good at any coupling, and the
-    // divergences of the combination, which Delta multiplies, are not exact enough.
+    // With more noise than signal the problem is nearly Gaussian and the innovation good at any coupling, but
+    // the divergences of the combination, which Delta multiplies, are not exact enough.
     double most_noise = 0;
     for (std::size_t l = 0; l < laws.size(); ++l) {
         const auto at = static_cast<Eigen::Index>(l);

@@ -20,25 +20,23 @@ namespace bayesaim::denoisers {
 /// 0.2, wrong by 10% at 0.8. Pinned by: CavityCovariance.*.
 Overlap cavity_covariance(Laws laws, const Overlap& precision);
 
-/// About how far Tr cavity_covariance may be off, relatively. With the largest correlation c of Delta 0.3 c^4
-/// bounds what was seen (5e-4 at 0.2, 0.12 at 0.8); polynomials of degree 4 can only be worse than the
-/// optimum, so where they are closer to it, as with much noise, their distance is taken.
+/// Estimate of the relative error of Tr cavity_covariance. With the largest correlation c of Delta, 0.3 c^4
+/// bounds the errors measured (5e-4 at 0.2, 0.12 at 0.8). Polynomials of degree 4 bound the optimal error
+/// from above; if they are closer, as with much noise, their distance is the estimate.
 double cavity_error(Laws laws, const Overlap& precision);
 
 enum class JointMethod {
     /// A_k = R_k + sum_j (qhat_kj/qhat_kk) (R_j - f_j(R_j)), f_j the denoiser of layer j alone at noise
     /// Delta_jj; Shat_k = f_k(A_k) at noise 1/qhat_kk + sum_j (qhat_kj/qhat_kk)^2 mmse_j(Delta_jj). Equal to
     /// E[S_k | R] to first order in the couplings, so its error is right to third. Two eigendecompositions
-    /// per
-    /// layer; the covariance is cavity_covariance.
+    /// per layer; the covariance is cavity_covariance.
     innovation,
-    /// The best linear combination of 1, R_l, f_l(R_l) and the innovation estimates, its coefficients and
-    /// covariance from Stein's formula alone: b_i = tr(R_k phi_i) - sum_m Delta_km div_m phi_i. The
-    /// divergences
-    /// by a random direction each. For strong couplings; 2 + 4 L eigendecompositions per layer.
+    /// The best linear combination of 1, R_l, f_l(R_l) and the innovation estimates. Stein's formula gives
+    /// its coefficients and covariance: b_i = tr(R_k phi_i) - sum_m Delta_km div_m phi_i. A random direction
+    /// per layer gives the divergences. For strong couplings; 2 + 4 L eigendecompositions per layer.
     combination,
-    /// The combination where a correlation of Delta exceeds 0.25 and each Delta_ll is below the variance of
-    /// its prior; otherwise the innovation.
+    /// The combination if a correlation of Delta exceeds 0.25 and each Delta_ll is below the variance of its
+    /// prior; otherwise the innovation.
     automatic,
 };
 
@@ -54,7 +52,7 @@ struct JointlyDenoised {
     JointMethod method = JointMethod::innovation;
 };
 
-/// The correlation of Delta from which `automatic` takes the combination.
+/// Above this correlation of Delta `automatic` may choose the combination.
 inline constexpr double strong_coupling = 0.25;
 
 /// L = 1 is denoise(). Pinned by: JointDenoiser.*.

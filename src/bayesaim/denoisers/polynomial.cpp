@@ -5,9 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include <Eigen/Cholesky>
-
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/linalg/decompositions.hpp"
 
 namespace bayesaim::denoisers {
 namespace {
@@ -20,7 +19,7 @@ Word reversed(Word word) {
     return word;
 }
 
-/// Words up to a degree, one of each pair w, w*, by degree.
+/// Words up to a degree, one of each pair w, w*, sorted by degree.
 std::vector<Word> words_up_to(int degree, int layers) {
     std::vector<Word> words{{}}, all{{}};
     std::size_t begin = 0;
@@ -44,7 +43,7 @@ Word joined(Word first, const Word& second) {
     return first;
 }
 
-/// coefficient(prefix) + sum_i x_i (the same for the prefix followed by i); empty if there is nothing.
+/// horner(prefix) = coefficient(prefix) + sum_i x_i horner(prefix followed by i).
 Matrix horner(const std::map<Word, double>& coefficients, const Word& prefix, std::size_t degree,
               std::span<const Matrix> letters) {
     const Eigen::Index dim = letters[0].rows();
@@ -102,10 +101,12 @@ Polynomial polynomial_estimator(Laws laws, const Overlap& noise_covariance, int 
             target(i, k) = result.scales[static_cast<std::size_t>(k)] * moments.signal_moment(k, w);
         }
     }
-    const Eigen::LLT<Matrix> factor(gram);
-    if (factor.info() != Eigen::Success) throw_invalid("degree", "smaller: the words are dependent", degree);
-    const Matrix projected = factor.matrixL().solve(target);
-    result.coefficients = factor.matrixU().solve(projected);
+    const auto root = linalg::cholesky(gram);
+    if (!root) throw_invalid("degree", "smaller: the words are dependent", degree);
+    Matrix projected = target;
+    linalg::solve_lower(*root, linalg::Transpose::no, projected);
+    result.coefficients = projected;
+    linalg::solve_lower(*root, linalg::Transpose::yes, result.coefficients);
 
     Overlap error = Overlap::Zero(layers, layers);
     for (int k = 0; k < layers; ++k) error(k, k) = laws[static_cast<std::size_t>(k)]->variance();

@@ -11,11 +11,11 @@
 namespace bayesaim::denoisers {
 
 using linalg::Overlap;
-using Laws = std::span<const spectral::SpectralLaw* const>;  ///< one prior law per layer
+using spectral::Laws;
 
 /// The best estimator of (S_1 .. S_L) among the polynomials of a degree in the noisy matrices R_l = S_l +
-/// N_l, Cov(N) = Delta x GOE, and its error for large d, exactly (free cumulants). The oracle of the joint
-/// denoisers, which are cheaper and do not miss recovery: at fixed degree C/Delta -> 1 as Delta -> 0.
+/// N_l, Cov(N) = Delta x GOE, and its exact error for large d (free cumulants). The oracle of the joint
+/// denoisers, which are cheaper and reach recovery: at fixed degree C/Delta -> 1 as Delta -> 0.
 struct Polynomial {
     std::vector<spectral::Word> words;  ///< w; the basis is (w + w*)/2, by degree, the empty word first
     Eigen::MatrixXd coefficients;       ///< words x L, in the letters x_l = (R_l - mean_l)/scale_l
@@ -27,11 +27,11 @@ struct Polynomial {
 };
 
 /// With G_vw = tr(v w) and b_w = tr((S_k - kappa1) w) the coefficients are G^-1 b; one Cholesky factor gives
-/// every degree. The posterior covariance also is C_lk = sum_m Delta_km div_m Shat_l (Stein), for any degree.
-/// Pinned by: PolynomialEstimator.ErrorsOfOneLayer, PolynomialEstimator.TestVectorOfTwoLayers.
+/// every degree. At any degree the posterior covariance is also C_lk = sum_m Delta_km div_m Shat_l (Stein).
+/// Pinned by: PolynomialEstimator.*.
 Polynomial polynomial_estimator(Laws laws, const Overlap& noise_covariance, int degree);
 
-/// The estimates of all layers from noisy matrices, by Horner's rule: L + L^2 + .. products, less the first.
+/// The estimates of all layers from noisy matrices, by Horner's rule.
 std::vector<linalg::Matrix> evaluate(const Polynomial& polynomial, std::span<const linalg::Matrix> noisy);
 
 }  // namespace bayesaim::denoisers

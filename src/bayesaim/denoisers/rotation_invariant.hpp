@@ -8,8 +8,9 @@ namespace bayesaim::denoisers {
 
 struct DenoiseOptions {
     /// Continue f beyond the edges of the limiting spectrum as a straight line with the slope Var/(Var + D)
-    /// of linear shrinkage, instead of its own infinite one. Without effect for large d. At small d
-    /// eigenvalues do lie there, and iterations stay steady; as D -> 0 they are kept as they are.
+    /// of linear shrinkage; the slope of f itself is infinite there. This has no effect for large d. At small
+    /// d some eigenvalues lie beyond the edges, and the line keeps iterations steady; as D -> 0 it leaves
+    /// those eigenvalues unchanged.
     bool linear_outside_support = false;
 };
 
@@ -17,11 +18,11 @@ struct Denoised {
     linalg::Matrix estimate;        ///< E[S | R]
     double posterior_variance = 0;  ///< mmse(D): the expected ||estimate - S||^2 / d
     linalg::Vector eigenvalues;     ///< of R, ascending
-    linalg::Vector shrunk;          ///< of the estimate, in the same order
+    linalg::Vector shrunk;          ///< eigenvalues of the estimate, in the same order
 };
 
 /// Bayes-optimal estimate of S from R = S + sqrt(D) Xi, Xi ~ GOE(d), S rotationally invariant with the given
-/// law: the eigenvectors of R are kept, an eigenvalue lambda becomes
+/// law. It keeps the eigenvectors of R and replaces each eigenvalue lambda by
 ///   f(lambda) = lambda - 2 D PV int mu_D(t) / (lambda - t) dt.
 /// Pinned by: RotationInvariantDenoiser.MeasuredErrorIsTheMmse.
 Denoised denoise(const spectral::SpectralLaw& law, const linalg::ConstMatrixRef& noisy, double noise_variance,

@@ -6,173 +6,203 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/attention.hpp"
-#include "bayesaim/denoisers/rotation_invariant.hpp"
+#include "bayesaim/denoisers/joint.hpp"
+#include "bayesaim/estimators/data_pass.hpp"
 
 namespace bayesaim::estimators {
 namespace {
 
-using channels::Rows;
 using linalg::Matrix;
 
-/// Sums over samples go into this many partial matrices, each over a fixed share of the blocks, added in
-/// order.
-constexpr std::size_t shares = 8;
+// Stopping rules; errors are relative to Tr C of the priors.
+constexpr double vanishing_error = 1e-9;      // below: recovered, if the outputs are explained too
+constexpr double explained_residual = 1e-6;   // below: the outputs are explained
+constexpr double nothing_to_explain = 1e-20;  // power of scores: the estimates reproduce the outputs
+constexpr double consistent_within = 0.5;     // Nishimori: the self-overlap is Q - C
+constexpr double lost_beyond = 1e3;           // self-overlap in units of Q
+constexpr double hopeless_noise = 1e20;       // scores of posteriors that were not resolved
+constexpr double least_noise = 1e-29;
+/// Below this many samples per dimension A from the power is too small by 10% and more (fitting: slope of R
+/// on S).
+constexpr double few_samples = 4;
 
-/// The state that lives from one iteration to the next.
-struct Messages {
-    Rows omega, g;  // n x K; empty before the first iteration
-    double variance = 0;
-};
-
-/// What one pass over the data gives.
-struct Pass {
-    Matrix pulled;           // sum_ab g_ab Z_ab over all samples
-    double score_power = 0;  // sum g^2
-};
-
-/// Forward through Shat, score, and back: one pass over the tokens, with products in the precision of Scalar.
-template <class Scalar>
-Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel, const Matrix& estimate,
-                    double new_variance, double damping, Messages& messages, ThreadPool& pool) {
-    const data::TokenSource& source = *data.tokens;
-    const Eigen::Index d = source.dim(), tokens = source.tokens(), pairs = channel.pairs();
-    const bool first = messages.g.size() == 0;
-    if (first) {
-        messages.g.resize(source.samples(), pairs);
-        messages.omega.resize(source.samples(), pairs);
-    }
-    const double kept = first ? 0 : damping;
-    messages.variance = kept * messages.variance + (1 - kept) * new_variance;
-    const linalg::Overlap variance = linalg::scalar_overlap(messages.variance);
-    const data::AttentionMap<Scalar> map(estimate);
-
-    const auto samples = static_cast<std::size_t>(source.samples());
-    const std::size_t block_size = data::samples_per_block(source), blocks = block_count(samples, block_size);
-    const std::size_t share_count = std::min(shares, blocks);
-    std::vector<Matrix> pulled(share_count);
-    std::vector<double> power(share_count, 0), trace(share_count, 0);
-    pool.for_each(share_count, [&](std::size_t share) {
-        pulled[share] = Matrix::Zero(d, d);
-        Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, work;
-        Rows index;
-        Eigen::VectorXd no_log_z(0);
-        for (std::size_t b = share * blocks / share_count; b < (share + 1) * blocks / share_count; ++b) {
-            const Range range = block_range(samples, block_size, b);
-            const auto begin = static_cast<Eigen::Index>(range.begin),
-                       size = static_cast<Eigen::Index>(range.size());
-            const auto block = data::block_of(source, range, scratch);
-            auto omega = messages.omega.middleRows(begin, size);
-            auto g = messages.g.middleRows(begin, size);
-            index.resize(size, pairs);
-            map.indices(block, tokens, work, index);
-            if (first) {
-                omega = index;
-            } else {
-                omega = kept * omega + (1 - kept) * (index - new_variance * g);
-            }
-            channel.score(data.outputs.middleRows(begin, size), omega, variance, g, no_log_z);
-            power[share] += g.squaredNorm();
-            for (int a = 0; a < tokens; ++a) {
-                trace[share] += g.col(channels::pair_index(a, a, static_cast<int>(tokens))).sum();
-            }
-            data::accumulate_transpose(block, tokens, g, work, pulled[share]);
-        }
-    });
-    Pass result{std::move(pulled[0]), power[0]};
-    for (std::size_t share = 1; share < share_count; ++share) {
-        result.pulled += pulled[share];
-        result.score_power += power[share];
-        trace[0] += trace[share];
-    }
-    result.pulled.triangularView<Eigen::StrictlyUpper>() = result.pulled.transpose();
-    result.pulled.diagonal().array() -= trace[0];
-    result.pulled /= std::sqrt(static_cast<double>(d));
-    return result;
+bool use_slope(const data::Dataset& data, const channels::Channel& channel, Response response) {
+    if (response != Response::automatic) return response == Response::slope;
+    if (channel.layers() > 1) return true;
+    return channel.fast_slope() && data.alpha() * static_cast<double>(data.tokens->dim()) < few_samples;
 }
 
-}  // namespace
-
-AmpResult run_amp(const data::Dataset& data, const spectral::SpectralLaw& prior,
-                  const channels::Channel& channel, const AmpOptions& options, ThreadPool& pool) {
-    check_size("layers of the channel", channel.layers(), 1);
+void check(const data::Dataset& data, Laws priors, const channels::Channel& channel,
+           const AmpOptions& options) {
+    if (priors.size() != static_cast<std::size_t>(channel.layers()))
+        throw InvalidArgument(fmt::format("channel {} has {} layer(s), got {} prior(s)", channel.name(),
+                                          channel.layers(), priors.size()));
     check_size("tokens of the channel", channel.tokens(), data.tokens->tokens());
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
     check_at_least("iterations", options.max_iterations, 1);
     check_positive("tolerance", options.tolerance);
     check_non_negative("damping", options.damping);
     if (options.damping >= 1) throw_invalid("damping", "below 1", options.damping);
+    if (!options.initial_estimates.empty()) {
+        check_size("number of initial estimates", static_cast<long long>(options.initial_estimates.size()),
+                   channel.layers());
+        for (const Matrix& estimate : options.initial_estimates)
+            check_size("dimension of the initial estimate", estimate.rows(), data.tokens->dim());
+    }
+    if (options.initial_error)
+        check_size("layers of the initial error", options.initial_error->rows(), channel.layers());
+}
 
-    const Eigen::Index dim = data.tokens->dim();
-    const double d = static_cast<double>(dim), prior_error = prior.variance();
-    Matrix estimate = options.initial_estimate.value_or(Matrix(prior.mean() * Matrix::Identity(dim, dim)));
-    check_size("dimension of the initial estimate", estimate.rows(), dim);
-    double error = options.initial_error.value_or(prior_error), damping = options.damping;
-    const double vanishing = 1e-9 * prior_error, largest = 1e3 * (prior.second_moment() + prior_error);
+/// The estimates and their predicted error.
+struct State {
+    std::vector<Matrix> estimates;
+    Overlap error;
+};
 
-    const auto pass_of_precision = data.tokens->precision() == data::Precision::double_precision
-                                       ? pass_over_data<double>
-                                       : pass_over_data<float>;
-    AmpResult result;
+State first_state(Laws priors, Eigen::Index dim, const AmpOptions& options) {
+    State state{options.initial_estimates, linalg::zero_overlap(static_cast<Eigen::Index>(priors.size()))};
+    for (std::size_t l = 0; l < priors.size(); ++l) {
+        const auto at = static_cast<Eigen::Index>(l);
+        state.error(at, at) = priors[l]->variance();
+        if (options.initial_estimates.empty())
+            state.estimates.emplace_back(priors[l]->mean() * Matrix::Identity(dim, dim));
+    }
+    if (options.initial_error) state.error = *options.initial_error;
+    return state;
+}
+
+/// Q = kappa1 kappa1' + diag(kappa2 - kappa1^2)
+Overlap second_moments(Laws priors) {
+    Eigen::VectorXd means(static_cast<Eigen::Index>(priors.size())), variances = means;
+    for (std::size_t l = 0; l < priors.size(); ++l) {
+        means[static_cast<Eigen::Index>(l)] = priors[l]->mean();
+        variances[static_cast<Eigen::Index>(l)] = priors[l]->variance();
+    }
+    Overlap result = means * means.transpose();
+    result.diagonal() += variances;
+    return result;
+}
+
+Overlap self_overlaps(const std::vector<Matrix>& estimates) {
+    const auto layers = static_cast<Eigen::Index>(estimates.size());
+    Overlap result(layers, layers);
+    for (Eigen::Index l = 0; l < layers; ++l) {
+        for (Eigen::Index k = 0; k <= l; ++k) {
+            const Matrix &x = estimates[static_cast<std::size_t>(l)],
+                         &y = estimates[static_cast<std::size_t>(k)];
+            const double sum = l == k ? x.squaredNorm() : x.cwiseProduct(y).sum();
+            result(l, k) = result(k, l) = sum / static_cast<double>(x.rows());
+        }
+    }
+    return result;
+}
+
+/// Shat_l + sum_m (A^-1)_lm (2/d) pulled_m
+std::vector<Matrix> noisy_estimates(const std::vector<Matrix>& estimates, const std::vector<Matrix>& pulled,
+                                    const Overlap& gain) {
+    std::vector<Matrix> noisy = estimates;
+    const double d = static_cast<double>(estimates[0].rows());
+    for (std::size_t l = 0; l < noisy.size(); ++l) {
+        for (std::size_t m = 0; m < noisy.size(); ++m)
+            noisy[l] += 2 / d * gain(static_cast<Eigen::Index>(l), static_cast<Eigen::Index>(m)) * pulled[m];
+    }
+    return noisy;
+}
+
+}  // namespace
+
+AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channel& channel,
+                  const AmpOptions& options, ThreadPool& pool) {
+    check(data, priors, channel, options);
+    const double d = static_cast<double>(data.tokens->dim()),
+                 samples = static_cast<double>(data.tokens->samples());
+    const Overlap total = second_moments(priors);
+    double prior_error = 0, largest_prior_error = 0;
+    for (const spectral::SpectralLaw* law : priors) {
+        prior_error += law->variance();
+        largest_prior_error = std::max(largest_prior_error, law->variance());
+    }
+    const bool slope = use_slope(data, channel, options.response);
+    const double observed = channel.observed_combinations().value_or(channel.layers() * channel.pairs());
+
+    State state = first_state(priors, data.tokens->dim(), options), best = state;
+    double best_inconsistency = std::numeric_limits<double>::infinity(), last_change = best_inconsistency,
+           damping = options.damping;
+    Overlap onsager = 2 * state.error;
     Messages messages;
-    Matrix best = estimate;
-    double best_error = error, best_inconsistency = std::numeric_limits<double>::infinity();
-    double last_change = std::numeric_limits<double>::infinity();
+    AmpResult result;
     const auto finish = [&](Termination status) {
-        const bool lost = status == Termination::diverged;
+        State& last = status == Termination::diverged ? best : state;
         result.status = status;
-        result.estimate = lost ? std::move(best) : std::move(estimate);
-        result.predicted_error = lost ? best_error : error;
+        result.estimates = std::move(last.estimates);
+        result.predicted_error = last.error;
         return std::move(result);
     };
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
         const auto start = std::chrono::steady_clock::now();
-        if (!(error > 0)) return finish(Termination::exact_recovery);
-        const Pass pass = pass_of_precision(data, channel, estimate, 2 * error, damping, messages, pool);
-        const double conjugate = 4 / (d * d) * pass.score_power;
-        if (!std::isfinite(conjugate)) return finish(Termination::diverged);
-        // What the outputs say of the error where they fix m combinations: residuals V g have variance 2 E.
-        const double residual_error = messages.variance * messages.variance * pass.score_power /
-                                      (2.0 * channel.exact_observations().value_or(channel.pairs()) *
-                                       static_cast<double>(data.tokens->samples()));
-        // Nothing left to explain: the estimate reproduces the outputs exactly.
-        if (conjugate * prior_error < 1e-20) return finish(Termination::exact_recovery);
-        const Matrix noisy = estimate + 2 / (d * conjugate) * pass.pulled;
-        if (!noisy.allFinite()) return finish(Termination::diverged);
-        auto denoised =
-            denoisers::denoise(prior, noisy, 1 / conjugate, pool, {options.linear_outside_support});
-
+        if (!(state.error.trace() > 0)) return finish(Termination::exact_recovery);
+        const Pass pass = pass_over_data(
+            data, channel, {state.estimates, 2 * state.error, onsager, damping, slope}, messages, pool);
         AmpIteration now;
         now.iteration = iteration;
-        now.change = (denoised.estimate - estimate).squaredNorm() / d;
-        estimate = std::move(denoised.estimate);
-        error = denoised.posterior_variance;
-        now.self_overlap = estimate.squaredNorm() / d;
-        now.predicted_error = error;
-        now.conjugate = conjugate;
-        if (options.measure) now.true_error = options.measure(estimate);
+        now.conjugate = 4 / (d * d) * pass.power;
+        const double power = now.conjugate.trace();
+        if (!now.conjugate.allFinite() || !pass.slope.allFinite()) return finish(Termination::diverged);
+        if (power * prior_error < nothing_to_explain) return finish(Termination::exact_recovery);
+        // If the outputs fix m combinations, they measure the error: residuals V g have variance 2 E.
+        const double residual_error =
+            (messages.variance * pass.power * messages.variance).trace() / (2 * observed * samples);
+        // The mean slope of a layer that is hardly observed may have any sign.
+        now.response = slope ? linalg::with_eigenvalues_above(4 / (d * d) * pass.slope,
+                                                              1e-2 * std::min(1 / largest_prior_error, power))
+                             : now.conjugate;
+        if (!linalg::positive_definite(now.response)) return finish(Termination::diverged);
+        const Overlap gain = linalg::inverse(now.response);
+        // Next to the truth R has hardly any noise: less than the spectral engine resolves.
+        now.noise_covariance = linalg::with_eigenvalues_above(
+            slope ? linalg::symmetric_part(gain * now.conjugate * gain) : gain, least_noise);
+        if (!linalg::positive_definite(now.noise_covariance) || now.noise_covariance.trace() > hopeless_noise)
+            return finish(Termination::diverged);
+        const std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain);
+        for (const Matrix& matrix : noisy) {
+            if (!matrix.allFinite()) return finish(Termination::diverged);
+        }
+        auto denoised =
+            denoisers::denoise_jointly(priors, noisy, now.noise_covariance, pool,
+                                       {.linear_outside_support = options.linear_outside_support});
+        for (std::size_t l = 0; l < noisy.size(); ++l)
+            now.change += (denoised.estimates[l] - state.estimates[l]).squaredNorm() / d;
+        state = {std::move(denoised.estimates), denoised.posterior_covariance};
+        onsager = slope ? Overlap(2 * state.error * linalg::inverse(now.noise_covariance) * gain)
+                        : Overlap(2 * state.error);
+        now.self_overlap = self_overlaps(state.estimates);
+        now.predicted_error = state.error;
+        if (options.measure) now.true_error = options.measure(state.estimates);
         now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         result.record.push_back(now);
 
-        // For a posterior mean E||Shat||^2/d = Q - C (Nishimori): how far that is violated tells a lost run.
-        const double inconsistency = std::abs(now.self_overlap - (prior.second_moment() - error));
-        const bool consistent = inconsistency < 0.5 * prior_error;
-        if (inconsistency < best_inconsistency) {
+        // For a posterior mean the self-overlap is Q - C (Nishimori): a lost run violates that.
+        const double inconsistency = std::abs((now.self_overlap - (total - state.error)).trace());
+        const bool consistent = inconsistency < consistent_within * prior_error,
+                   definite = linalg::positive_definite(state.error), vanished = !(state.error.trace() > 0);
+        if (inconsistency < best_inconsistency && (definite || vanished)) {
             best_inconsistency = inconsistency;
-            best = estimate;
-            best_error = error;
+            best = state;
         }
-        if (!(now.self_overlap < largest)) return finish(Termination::diverged);
+        if (!(now.self_overlap.trace() < lost_beyond * (total.trace() + prior_error)) ||
+            !(definite || vanished))
+            return finish(Termination::diverged);
         if (options.progress && !options.progress(now)) return finish(Termination::stopped);
-        if (error < vanishing) {
-            // Recovered only if the outputs are explained too: undamped runs can lose their variance alone.
-            const bool explained = residual_error < 1e-6 * prior_error;
+        if (state.error.trace() < vanishing_error * prior_error) {
+            // Recovered only if the outputs are explained: in undamped runs the variance alone can vanish.
+            const bool explained = residual_error < explained_residual * prior_error;
             return finish(consistent && explained ? Termination::exact_recovery : Termination::diverged);
         }
-        if (now.change <= options.tolerance * error) {
+        if (now.change <= options.tolerance * state.error.trace())
             return finish(consistent ? Termination::converged : Termination::diverged);
-        }
         if (options.adaptive_damping) {
             damping = now.change > last_change ? std::min(0.9, 0.5 + 0.5 * damping)
                                                : std::max(options.damping, 0.95 * damping);
@@ -180,6 +210,39 @@ AmpResult run_amp(const data::Dataset& data, const spectral::SpectralLaw& prior,
         last_change = now.change;
     }
     return finish(Termination::iteration_limit);
+}
+
+AmpResult run_amp(const data::Dataset& data, const spectral::SpectralLaw& prior,
+                  const channels::Channel& channel, const AmpOptions& options, ThreadPool& pool) {
+    const spectral::SpectralLaw* one[] = {&prior};
+    return run_amp(data, one, channel, options, pool);
+}
+
+Response parse_response(std::string_view name, std::string_view text) {
+    return static_cast<Response>(check_one_of(name, text, {"power", "slope", "automatic"}));
+}
+
+std::string_view to_string(Response response) {
+    constexpr std::string_view names[] = {"power", "slope", "automatic"};
+    return names[static_cast<std::size_t>(response)];
+}
+
+Record values(const AmpIteration& now) {
+    Record record = {{"iteration", now.iteration}};
+    const auto add = [&](const std::string& name, const Overlap& matrix) {
+        record[name] = matrix.trace();
+        for (Eigen::Index l = 0; l < matrix.rows() && matrix.rows() > 1; ++l)
+            record[fmt::format("{}_{}", name, l + 1)] = matrix(l, l);
+    };
+    if (now.true_error) add("true_error", *now.true_error);
+    add("predicted_error", now.predicted_error);
+    add("self_overlap", now.self_overlap);
+    add("conjugate_overlap", now.conjugate);
+    add("response", now.response);
+    add("noise_variance", now.noise_covariance);
+    record["change"] = now.change;
+    record["seconds"] = now.seconds;
+    return record;
 }
 
 }  // namespace bayesaim::estimators

@@ -2,57 +2,98 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "bayesaim/channels/channel.hpp"
 #include "bayesaim/core/outcome.hpp"
+#include "bayesaim/core/record.hpp"
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
 
+/// Approximate message passing, for any number of layers:
+///
+///   const priors::Wishart prior(0.5);
+///   const channels::Softmax channel(2);
+///   ThreadPool pool(0);  // one thread per core
+///   const auto problem = data::make_synthetic(prior, channel, {.dim = 100, .alpha = 0.1}, pool);
+///   const auto result = estimators::run_amp(problem.data, prior.law(), channel, {}, pool);
+///   data::estimation_error(result.estimates[0], problem.weights[0]);  // close to result.predicted_error
 namespace bayesaim::estimators {
 
-/// One iteration, as it goes into the record.
+using linalg::Overlap;
+using spectral::Laws;
+
+/// Where the gain A of R comes from. On data from the model both have the same mean.
+enum class Response {
+    power,  ///< A = (4/d^2) sum g g'
+    slope,  ///< A = (4/d^2) sum -dg/domega. Right at few samples too, and for a wrong prior
+    /// The slope for several layers, and for one layer if alpha d < 4 and the channel's slope is fast;
+    /// otherwise the power.
+    automatic,
+};
+/// From its name. Throws InvalidArgument with the argument's `name` in the message.
+Response parse_response(std::string_view name, std::string_view text);
+std::string_view to_string(Response response);
+
+/// One iteration, as it goes into the record. Matrices between layers are 1 x 1 for one layer.
 struct AmpIteration {
     int iteration = 0;
-    double self_overlap = 0;             ///< ||Shat||^2 / d; Q - predicted_error where all is well
-    double predicted_error = 0;          ///< C = mmse(1/qhat)
-    double conjugate = 0;                ///< qhat
-    double change = 0;                   ///< ||Shat - previous||^2 / d
-    std::optional<double> true_error{};  ///< where the caller can measure it
+    Overlap self_overlap;                 ///< Tr(Shat_l Shat_k)/d; Q - predicted_error for a posterior mean
+    Overlap predicted_error;              ///< C
+    Overlap conjugate;                    ///< qhat, the power of the score
+    Overlap response;                     ///< A
+    Overlap noise_covariance;             ///< D of R
+    double change = 0;                    ///< sum over layers of ||Shat - previous||^2 / d
+    std::optional<Overlap> true_error{};  ///< if the options have a measure
     double seconds = 0;
 };
 
 struct AmpOptions {
     int max_iterations = 200;
-    double tolerance = 1e-6;             ///< stop when the change is below this times the predicted error
-    double damping = 0.5;                ///< weight of the previous omega and V
-    bool adaptive_damping = false;       ///< more damping while the change grows, less while it falls
+    double tolerance = 1e-6;        ///< stop when the change is below this times Tr C
+    double damping = 0.5;           ///< weight of the previous omega and V
+    bool adaptive_damping = false;  ///< more damping while the change grows, less while it falls
+    Response response = Response::automatic;
     bool linear_outside_support = true;  ///< see DenoiseOptions
-    /// Start: Shat = kappa1 I unless given, with C = kappa2 - kappa1^2 unless given.
-    std::optional<linalg::Matrix> initial_estimate{};
-    std::optional<double> initial_error{};
-    /// Measures an estimate (when the truth is known); its value goes into the record and nowhere else.
-    std::function<double(const linalg::Matrix&)> measure{};
-    /// Told of each iteration; false stops the run.
+    /// Start: Shat_l = kappa1_l I unless estimates are given, C = diag(kappa2 - kappa1^2) unless given.
+    std::vector<linalg::Matrix> initial_estimates{};
+    std::optional<Overlap> initial_error{};
+    /// Measures the estimates (if the truth is known); only the record uses its value.
+    std::function<Overlap(std::span<const linalg::Matrix>)> measure{};
+    /// Called after each iteration; returns false to stop the run.
     std::function<bool(const AmpIteration&)> progress{};
 };
 
 struct AmpResult {
-    linalg::Matrix estimate;     ///< the last iterate; the most consistent one if the run diverged
-    double predicted_error = 0;  ///< of that estimate, C
+    /// Shat_l: the last iterate, or the most consistent one of a lost run.
+    std::vector<linalg::Matrix> estimates;
+    Overlap predicted_error;  ///< of these estimates, C
     Termination status = Termination::iteration_limit;
     std::vector<AmpIteration> record;
 };
 
-/// Approximate message passing for y = g(h), h from one weight matrix S with a rotationally invariant prior.
-/// From Shat = kappa1 I, C = kappa2 - kappa1^2, V = 2 C:
-///   omega = tau (x_a' Shat x_b - delta_ab Tr Shat)/sqrt(d) - V g         (no g at first)
+/// Approximate message passing for y = g(h^1 .. h^L), any channel, S_l with rotationally invariant priors.
+/// From Shat_l = kappa1_l I, C = diag(kappa2 - kappa1^2), V = 2 C:
+///   omega = htilde(Shat) - O g                                        (no g at first)
 ///   omega, V damped with the previous ones
-///   g = g_out(y, omega, V),  qhat = (4/d^2) sum g^2
-///   R = Shat + 2/(d qhat) sum g_ab Z_ab,  Shat = denoise(R, D = 1/qhat),  C = mmse(D)
-/// Matrix-free: two products with the tokens and one eigendecomposition per iteration. The same bits for any
-/// number of threads and for stored and regenerated tokens.
+///   g = g_out(y, omega, V),  qhat = (4/d^2) sum g g',  A = qhat or (4/d^2) sum -dg/domega (Response)
+///   R_l = Shat_l + sum_m (A^-1)_lm (2/d) sum g^m_ab Z_ab,  D = A^-1 qhat A^-1
+///   Shat, C = denoise(R, D) (one layer: rotation_invariant, several: joint),  O = 2 C D^-1 A^-1
+/// On data from the model A = qhat = D^-1 and O = V for large d. At finite d they differ, and D is the actual
+/// variance of R. Matrix-free: for each layer two products with the tokens and one eigendecomposition per
+/// iteration. Results have the same bits for any number of threads and for stored and
+/// regenerated tokens. Pinned by: Amp.*, AmpOfSeveralLayers.*.
+AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channel& channel,
+                  const AmpOptions& options, ThreadPool& pool);
+/// One layer.
 AmpResult run_amp(const data::Dataset& data, const spectral::SpectralLaw& prior,
                   const channels::Channel& channel, const AmpOptions& options, ThreadPool& pool);
+
+/// The named values of an iteration: iteration, true_error (if measured), predicted_error, self_overlap,
+/// conjugate_overlap, response, noise_variance, change, seconds. With several layers each is a trace, and
+/// name_l has the value of layer l.
+Record values(const AmpIteration& iteration);
 
 }  // namespace bayesaim::estimators

@@ -11,16 +11,16 @@
 namespace bayesaim::estimators {
 namespace {
 
-/// Samples that are worked on together. Of fixed size: Eigen's code for arrays of any size treats entries at
-/// the ends differently, and where the ends are depends on addresses.
+/// Samples per vector operation. The size is fixed: for arrays of dynamic size Eigen treats the entries at
+/// the ends differently, and the position of the ends depends on addresses.
 constexpr Eigen::Index lanes = 32;
 template <class Scalar>
 using Lane = Eigen::Array<Scalar, lanes, 1>;
 
-/// Sums over blocks go into this many partial matrices, added in order.
+/// Number of partial matrices for sums over blocks; they are added in order.
 constexpr std::size_t shares = 8;
 
-/// G = dL/dh of some samples, over h in place; returns their losses. Rows are softmax(beta h).
+/// Replaces h by G = dL/dh for rows softmax(beta h), and returns the losses of the samples.
 template <class Scalar>
 Lane<Scalar> softmax_gradient(std::span<Lane<Scalar>> h, Eigen::Index tokens, Scalar beta,
                               const Scalar* outputs, Eigen::Index stride) {
@@ -72,13 +72,12 @@ AttentionLoss<Scalar>::AttentionLoss(const data::Dataset& data, const channels::
     : samples_(data.tokens->samples()),
       tokens_(data.tokens->tokens()),
       dim_(data.tokens->dim()),
-      softmax_(channel.name() == "softmax") {
-    if (!softmax_ && channel.name() != "linear")
-        throw_invalid("channel", "softmax or linear, which have a gradient", channel.name());
+      softmax_(false) {
+    const auto output = channel.smooth_output();
+    if (!output) throw_invalid("channel", "one with a gradient, such as softmax or linear", channel.name());
+    softmax_ = output->softmax;
+    beta_ = output->beta;
     check_outputs(channel, data);
-    for (const auto& [name, value] : channel.parameters()) {
-        if (name == "beta") beta_ = value;
-    }
     const auto count = static_cast<std::size_t>(samples_);
     blocks_.resize(block_count(count, block_size()));
     parallel_for(pool, count, block_size(), [&](Range range) {
@@ -203,7 +202,7 @@ typename AttentionLoss<Scalar>::Sums AttentionLoss<Scalar>::sum_blocks(Range blo
     return sums;
 }
 
-/// P becomes Gamma P; loss and Tr(G) are added to the sums.
+/// Replaces P by Gamma P, and adds loss and Tr(G) to the sums.
 template <class Scalar>
 void AttentionLoss<Scalar>::between_products(const Block& block, double index_scale, double squared_norm,
                                              Matrix& projected, Sums& sums) const {

@@ -14,23 +14,23 @@ namespace bayesaim::estimators {
 ///   dL/dW = c [X' (Gamma P) - 2 Tr(G) W],   G = dL/dh,  Gamma = G + G'
 /// Two products per evaluation; the T x T part works in place on P while a block of it is in the cache. Token
 /// a of all samples of a block lies together, so that everything between the products runs over samples.
-/// Blocks and the order of their sums are fixed: the bits depend neither on threads nor on who else is run.
+/// Blocks and the order of their sums are fixed: the bits depend neither on threads nor on other descents.
 /// Pinned by: AttentionLoss.GradientIsThatOfFiniteDifferences.
 template <class Scalar>
 class AttentionLoss {
   public:
     using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
 
-    /// Keeps its own copy of tokens and outputs. Channels softmax and linear: others have no gradient.
+    /// Copies tokens and outputs. The channel must have a smooth output.
     AttentionLoss(const data::Dataset& data, const channels::Channel& channel, ThreadPool& pool);
 
-    /// The loss of these samples only, times n over their number: an estimate of the loss of all.
+    /// The loss of a mini-batch times n/(samples of the batch): an estimate of the loss of all samples.
     AttentionLoss subset(std::span<const Eigen::Index> samples) const;
 
     Eigen::Index samples() const { return samples_; }
     Eigen::Index dim() const { return dim_; }
 
-    /// The loss at W, and its gradient; on the calling thread without a pool.
+    /// The loss at W, and its gradient. Without a pool the calling thread works alone.
     double evaluate(const Matrix& weights, Matrix& gradient, ThreadPool* pool = nullptr) const;
 
   private:

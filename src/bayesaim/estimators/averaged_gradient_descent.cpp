@@ -11,8 +11,8 @@ namespace {
 
 bool running(const Descent& descent) { return !descent.status; }
 
-/// Every running descent goes a few steps: one per thread, or, when there are fewer of them than threads, all
-/// threads on each in turn. The bits are the same.
+/// Advances every running descent by a few steps: one descent per thread, or all threads on one descent after
+/// the other if there are fewer descents than threads. The bits are the same.
 void advance_all(const GradientDescent& problem, std::vector<Descent>& descents, int steps,
                  ThreadPool& pool) {
     std::vector<Descent*> work;
@@ -26,7 +26,7 @@ void advance_all(const GradientDescent& problem, std::vector<Descent>& descents,
     }
 }
 
-/// Diverged before stopped before iteration limit before converged.
+/// The worst status: diverged, then stopped, then iteration limit, then converged.
 int badness(Termination status) {
     switch (status) {
         case Termination::diverged:

@@ -10,29 +10,29 @@ namespace bayesaim::estimators {
 struct AveragedGradientDescentOptions {
     GradientDescentOptions descent;
     int starts = 32;  ///< M
-    /// Goes on from here instead of from new starts: as many descents, of the same data and options.
+    /// Continue these descents instead of new starts: one per start, with the same data and options.
     std::vector<Descent> resume{};
-    /// Told of all descents after every `progress_stride` steps and at the end; false stops the run.
+    /// Called with all descents after every `progress_stride` steps and at the end; returns false to stop.
     std::function<bool(const std::vector<Descent>&)> progress{};
     int progress_stride = 10;
 };
 
 struct AveragedGradientDescentResult {
-    std::vector<Descent> descents;  ///< one per start; status `stopped` where the caller stopped it
+    std::vector<Descent> descents;  ///< one per start; status `stopped` if the caller stopped it
     linalg::Matrix estimate;        ///< mean of S over the starts that did not diverge; empty if all did
     Termination status = Termination::iteration_limit;  ///< the worst of the starts
 };
 
-/// Averaged gradient descent: S averaged over M starts on the same data. The loss has a manifold of minima
-/// below strong recovery; the mean over starts is closer to the posterior mean than any of them.
-/// Starts run side by side, a few on each thread; start m has the same bits alone and among others.
+/// Averaged gradient descent: the mean of S over M starts on the same data. Below strong recovery the loss
+/// has a manifold of minima; the mean over starts is closer to the posterior mean than any one start.
+/// Starts run in parallel; start m has the same bits alone and among others.
 AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset& data,
                                                             const channels::Channel& channel,
                                                             const AveragedGradientDescentOptions& options,
                                                             ThreadPool& pool);
 
-/// measure(S of start m), and measure(mean of S over the starts 0 .. m), for every m. A start that diverged
-/// is NaN in the first and left out of the second.
+/// measure(S of start m), and measure(mean of S over the starts 0 .. m), for every m. A diverged start is NaN
+/// in the first and left out of the second.
 struct StartErrors {
     std::vector<double> each, averaged;
 };

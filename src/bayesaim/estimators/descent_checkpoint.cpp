@@ -15,14 +15,14 @@
 namespace bayesaim::estimators {
 namespace {
 
-/// Rows of numbers, one or more for each descent: for matrices the columns. Not in the file when empty.
+/// Rows of numbers, one or more per descent (the columns of matrices). An empty table is not written.
 struct Table {
     std::size_t columns = 1;
     std::vector<double> values{};
 };
 using Tables = std::map<std::string, Table>;
 constexpr const char* table_names[] = {"starts", "weights", "first_moment", "second_moment", "record"};
-constexpr double none = -1;  // no status, no error: neither is negative
+constexpr double none = -1;  // stands for a missing status or error, which are never negative
 
 /// FNV-1a over the texts, and names, shapes and bits of the tables.
 std::uint64_t checksum(const DescentCheckpoint& texts, const Tables& tables) {
@@ -76,7 +76,7 @@ Tables to_tables(const std::vector<Descent>& descents) {
     return tables;
 }
 
-/// Takes the next rows of a table; throws where there are none left.
+/// Takes the next rows of a table; throws if no row is left.
 class Rows {
   public:
     explicit Rows(const Table& table) : table_(table) {}
@@ -87,7 +87,7 @@ class Rows {
         return std::span(table_.values).subspan(std::exchange(used_, used_ + count), count);
     }
 
-    /// Empty if the table is.
+    /// Returns an empty matrix if the table is empty.
     linalg::Matrix matrix(std::size_t columns) {
         if (table_.values.empty()) return {};
         const auto values = take(columns);

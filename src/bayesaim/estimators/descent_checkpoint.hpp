@@ -7,20 +7,19 @@
 
 namespace bayesaim::estimators {
 
-/// Descents in the middle of a computation, with all bits that their next steps depend on.
+/// Unfinished descents, with every number that their next steps depend on.
 struct DescentCheckpoint {
-    std::string
-        settings;  ///< of the whole computation, in the caller's words: a resumed one must have the same
-    std::string finished;  ///< what the caller has done already, in its words
+    std::string settings;  ///< of the whole computation, in the caller's format; must be equal to resume
+    std::string finished;  ///< finished work of the caller, in its own format
     std::vector<Descent> descents{};
 };
 
 /// One HDF5 file: /starts, /weights, /first_moment, /second_moment and /record, the texts and a checksum as
-/// attributes. Written under a temporary name, then renamed: a program that dies leaves the old one or the
-/// new one. The numbers of a descent that diverged, of no use, become 0. See data/hdf5_file for errors.
+/// attributes. Written under a temporary name, then renamed: a program that dies leaves the old file or the
+/// new one. The numbers of a diverged descent are written as 0. See data/hdf5_file.hpp for errors.
 void write_descent_checkpoint(const std::string& file, const DescentCheckpoint& checkpoint);
 
-/// InvalidArgument in one line that names the file when it is no checkpoint, incomplete or damaged.
+/// Throws InvalidArgument, with the name of the file, if it is not a checkpoint, incomplete or damaged.
 DescentCheckpoint read_descent_checkpoint(const std::string& file);
 
 }  // namespace bayesaim::estimators

@@ -101,7 +101,7 @@ class Descender final : public GradientDescent {
     };
     struct Epoch {
         std::size_t number = 0;
-        std::vector<Eigen::Index> order;  // of the samples; empty before the first
+        std::vector<Eigen::Index> order;  // of the samples; empty before the first epoch
     };
 
     double evaluate(const Descent& descent, const Matrix& weights, Matrix& gradient, Epoch& epoch,
@@ -156,6 +156,13 @@ class Descender final : public GradientDescent {
 };
 
 }  // namespace
+
+Eigen::Index student_columns(double width, Eigen::Index dim) {
+    check_positive("student width", width);
+    const double columns = std::max(1.0, std::round(width * static_cast<double>(dim)));
+    if (!(columns <= 1e6)) throw_invalid("student width", "such that W has at most 1000000 columns", width);
+    return static_cast<Eigen::Index>(columns);
+}
 
 linalg::Matrix Descent::estimate() const {
     const double d = static_cast<double>(weights.rows()), r = static_cast<double>(weights.cols());

@@ -14,12 +14,12 @@ namespace bayesaim::estimators {
 
 enum class Optimizer { adam, gradient_descent };
 
-/// One row of the history: the student after so many steps.
+/// One row of the history.
 struct DescentStep {
     int step = 0;
-    double loss = 0;           ///< of the mini-batch, scaled to all samples, where there are batches
-    double gradient_norm = 0;  ///< ||dL/dW||_F
-    std::optional<double> true_error{};  ///< where the caller can measure it
+    double loss = 0;                     ///< with mini-batches: of the batch, scaled to all samples
+    double gradient_norm = 0;            ///< ||dL/dW||_F
+    std::optional<double> true_error{};  ///< if the options have a measure
 };
 
 struct GradientDescentOptions {
@@ -32,50 +32,53 @@ struct GradientDescentOptions {
     double gradient_tolerance = 0;  ///< stop when the gradient norm is at most this; 0 never stops
     double loss_tolerance = 0;      ///< the same for the loss
     data::Precision precision = data::Precision::float_precision;
-    std::uint64_t seed = 0;  ///< of starts and mini-batches
+    std::uint64_t seed = 0;  ///< of the starts and of the mini-batches
     int record_stride = 10;  ///< steps from one row of the history to the next
-    /// Measures S (when the truth is known) for the history; may be called from several threads.
+    /// Measures S (if the truth is known) for the history. Several threads may call it.
     std::function<double(const linalg::Matrix&)> measure{};
 };
 
-/// One start and all that its next step depends on; numbers of a float run are floats.
+/// One start, with everything that its next step depends on; the numbers of a float run are floats.
 struct Descent {
     std::uint64_t start = 0;
     int step = 0;
     linalg::Matrix weights, first_moment, second_moment;  ///< W and Adam's moments, d x r
-    std::optional<Termination> status{};                  ///< none while it runs
+    std::optional<Termination> status{};                  ///< std::nullopt while it runs
     std::vector<DescentStep> record{};
-    double seconds = 0;  ///< of computing time, on one thread or several
+    double seconds = 0;  ///< computing time, on one thread or several
 
     /// S = W W' / sqrt(r d)
     linalg::Matrix estimate() const;
 };
 
+/// The columns r = width d of a student, rounded, at least 1. Throws InvalidArgument for more than a million.
+Eigen::Index student_columns(double width, Eigen::Index dim);
+
 /// Gradient descent on the attention loss (estimators/attention_loss), full batch or mini-batches.
 ///   Adam:   m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2
 ///           W -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)        as torch.optim.Adam
 ///   plain:  W -= lr g
-/// W starts as N(0, 1) entries from RandomStream(seed, Purpose::initial, start). A descent depends on data,
-/// options and its start only: the same bits for any number of threads, of starts beside it, and of pauses.
+/// W starts as N(0, 1) entries from RandomStream(seed, Purpose::initial, start). A descent depends only
+/// on data, options and its start: not on threads, other starts or interruptions.
 class GradientDescent {
   public:
     virtual ~GradientDescent() = default;
 
     virtual Descent start(std::uint64_t index) const = 0;
 
-    /// At most so many more steps; without a pool on the calling thread. A descent that ends gets a status:
-    /// converged (a tolerance is met), iteration limit, or diverged (loss or gradient not finite: W is of no
-    /// use). To know that, loss and gradient of the last W are evaluated too: that counts as a step here.
+    /// Takes at most `steps` more steps. Without a pool the calling thread works alone. A descent that ends
+    /// gets a status: converged (a tolerance is met), iteration limit, or diverged (loss or gradient are not
+    /// finite; W is then useless). The last evaluation, which decides the status, counts as a step here.
     virtual void advance(Descent& descent, int steps, ThreadPool* pool) const = 0;
 };
 
-/// Prepares the data once, in the precision of the options. Throws unless the options make sense.
+/// Prepares the data once, in the precision of the options. Throws InvalidArgument for bad options.
 std::unique_ptr<GradientDescent> make_gradient_descent(const data::Dataset& data,
                                                        const channels::Channel& channel,
                                                        const GradientDescentOptions& options,
                                                        ThreadPool& pool);
 
-/// Start number 0, to its end.
+/// Runs start 0 to its end.
 Descent run_gradient_descent(const data::Dataset& data, const channels::Channel& channel,
                              const GradientDescentOptions& options, ThreadPool& pool);
 

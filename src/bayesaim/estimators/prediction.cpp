@@ -2,7 +2,7 @@
 #include "bayesaim/estimators/prediction.hpp"
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/deep_attention.hpp"
+#include "bayesaim/data/attention.hpp"
 
 namespace bayesaim::estimators {
 
@@ -13,11 +13,11 @@ Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matr
     check_size("tokens of the channel", channel.tokens(), tokens.tokens());
     check_size("layers of the estimation error", error.rows(), channel.layers());
     check_non_negative("estimation error", error.diagonal().minCoeff());
-    const channels::Rows omega = data::all_layer_indices(tokens, estimates, pool);
+    const channels::Rows omega = data::attention_indices(tokens, estimates, pool);
     const Eigen::Index outputs = tokens.tokens() * tokens.tokens();
     Prediction result{channels::Rows(omega.rows(), outputs), channels::Rows(omega.rows(), outputs)};
     const std::size_t block_size =
-        channel.layers() > 1 ? 64 : 4096;  // averages over several layers take long
+        channel.layers() > 1 ? 64 : 4096;  // predictions of several layers are averages, which take long
     parallel_for(pool, static_cast<std::size_t>(omega.rows()), block_size, [&](Range range) {
         const auto begin = static_cast<Eigen::Index>(range.begin),
                    size = static_cast<Eigen::Index>(range.size());

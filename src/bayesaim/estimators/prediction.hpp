@@ -13,9 +13,10 @@ struct Prediction {
     channels::Rows plug_in;        ///< g(omega)
 };
 
-/// From estimates Shat_l of the weights of every layer and their error C (as AMP predicts it), L x L:
+/// Predicts from the estimates Shat_l of all layers and their error C (as AMP predicts it), L x L:
 ///   omega^l_ab = tau_ab (x_a' Shat_l x_b - delta_ab Tr Shat_l) / sqrt(d).
-/// Pinned by: Prediction.MeasuredErrorIsThatOfTheory, DeepAmp.PosteriorPredictionBeatsThePlugInRule.
+/// Pinned by: Prediction.MeasuredErrorIsThatOfTheory,
+/// AmpOfSeveralLayers.PosteriorPredictionBeatsThePlugInRule.
 Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matrix> estimates,
                    const linalg::Overlap& error, const channels::Channel& channel, ThreadPool& pool);
 /// One layer.

@@ -12,88 +12,99 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/outcome.hpp"
+#include "bayesaim/core/table.hpp"
 #include "bayesaim/core/version.hpp"
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
-#include "bayesaim/experiments/deep_estimators.hpp"
 #include "bayesaim/experiments/task_json.hpp"
 #include "bayesaim/numerics/statistics.hpp"
-#include "bayesaim/theory/free_entropy.hpp"
+#include "bayesaim/theory/bayes_optimal.hpp"
 
 namespace bayesaim::experiments {
 namespace {
 
-/// What AMP and gradient descent on this task's data can at best reach.
+using Values = std::vector<std::pair<std::string, double>>;
+
+/// The accuracy of the theory of a task.
+theory::StateEvolutionOptions theory_options(const Task& task, ThreadPool& pool) {
+    theory::StateEvolutionOptions options;
+    options.integration.points = task.integration_points;
+    options.integration.pool = &pool;
+    return options;
+}
+
+/// The Bayes-optimal error of this task, a lower bound for AMP and gradient descent.
 double theory_error(const Task& task, const TaskContext& context) {
     Task point = task;
     point.estimator = "theory";
     return context.theory.at(point, [&] {
-        const auto prior = make_prior(task);
-        return solve_state_evolution(theory::SpectralCurve(prior->law()), *make_channel(task), task.alpha,
+        const model::Model model = make_model(task);
+        return solve_state_evolution(theory::SpectralCurve(model.laws()), model.channel(), task.alpha,
                                      theory::Start::uninformed, theory_options(task, context.pool))
             .error();
     });
 }
 
-Outcome solve_theory(const theory::EstimationCurve& curve, const Task& task, const TaskContext& context) {
-    const auto channel = make_channel(task);
-    const auto options = theory_options(task, context.pool);
-    const theory::BayesOptimal solution = solve_bayes_optimal(curve, *channel, task.alpha, options);
-    const theory::FixedPoint& point = solution.optimal();
-    const channels::GeneralizationError generalization =
-        generalization_error(point, *channel, options.integration);
-    return make_outcome(point.status, {{"error", point.error()},
-                                       {"standard_error", point.relative_error * point.error()},
-                                       {"overlap", point.parameters.overlap(0, 0)},
-                                       {"conjugate_overlap", point.scalar_conjugate()},
-                                       {"generalization_error", generalization.bayes_optimal},
-                                       {"generalization_standard_error",
-                                        generalization.relative_error * generalization.bayes_optimal},
-                                       {"plugin_generalization_error", generalization.plug_in},
-                                       {"algorithmic_error", solution.uninformed.error()},
-                                       {"iterations", point.iterations}});
+/// The error of each of several layers.
+void add_layer_errors(const linalg::Overlap& error, Values& values) {
+    for (Eigen::Index l = 0; l < error.rows() && error.rows() > 1; ++l)
+        values.emplace_back(fmt::format("error_{}", l + 1), error(l, l));
+}
+
+Outcome solve_theory(const theory::EstimationCurve& curve, const channels::Channel& channel, const Task& task,
+                     const TaskContext& context) {
+    const theory::TheoryPoint point =
+        theory::solve_theory(curve, channel, task.alpha, theory_options(task, context.pool));
+    Values numbers;
+    for (const auto& [name, value] : theory::values(point)) {
+        if (name == "alpha") continue;
+        if (const auto* number = value.as<double>())
+            numbers.emplace_back(name == "estimation_error" ? "error" : name, *number);
+    }
+    numbers.emplace_back("iterations", point.fixed_point.iterations);
+    add_layer_errors(point.fixed_point.parameters.error, numbers);
+    return make_outcome(point.fixed_point.status, numbers);
 }
 
 Outcome run_theory(const Task& task, const TaskContext& context) {
-    const auto prior = make_prior(task);
-    return solve_theory(theory::SpectralCurve(prior->law()), task, context);
+    const model::Model model = make_model(task);
+    return solve_theory(theory::SpectralCurve(model.laws()), model.channel(), task, context);
 }
 
 Outcome run_small_width(const Task& task, const TaskContext& context) {
-    return solve_theory(theory::SmallWidthCurve(), task, context);
+    return solve_theory(theory::SmallWidthCurve(), make_model(task).channel(), task, context);
+}
+
+void check_small_width(const Task& task) {
+    if (layers_of(task) > 1)
+        throw InvalidArgument("estimator small-width is not available for a channel of several layers");
 }
 
 data::Precision precision_of(const Task& task) { return data::parse_precision("precision", task.precision); }
 
-data::Synthetic make_problem(const Task& task, data::Precision token_precision, const priors::Prior& prior,
-                             const channels::Channel& channel, ThreadPool& pool) {
+data::Synthetic make_problem(const Task& task, data::Precision token_precision, const model::Model& model,
+                             ThreadPool& pool) {
     data::SyntheticOptions synthetic;
     synthetic.dim = task.dim;
     synthetic.alpha = task.alpha;
     synthetic.seed = task.seed;
     synthetic.storage = data::parse_token_storage("token_storage", task.token_storage);
     synthetic.precision = token_precision;
-    return data::make_synthetic(prior, channel, synthetic, pool);
+    return data::make_synthetic(model.priors(), model.channel(), synthetic, pool);
 }
 
 Outcome run_amp(const Task& task, const TaskContext& context) {
-    const auto prior = make_prior(task);
-    const auto channel = make_channel(task);
-    const data::Synthetic problem = make_problem(task, precision_of(task), *prior, *channel, context.pool);
+    const model::Model model = make_model(task);
+    const data::Synthetic problem = make_problem(task, precision_of(task), model, context.pool);
 
     estimators::AmpOptions options;
+    options.response = estimators::parse_response("response", task.response);
     options.damping = task.damping;
     options.adaptive_damping = task.adaptive_damping;
     options.max_iterations = task.max_iterations;
     options.tolerance = task.tolerance;
-    if (task.initial == "prior") {  // as the paper starts
-        options.initial_estimate = prior->sample(task.dim, task.seed, 1, context.pool);
-        options.initial_error = 2 * prior->law().variance();
-    } else if (task.initial == "informed") {
-        options.initial_estimate = problem.weights;
-        options.initial_error = theory::informed_error * prior->law().variance();
-    }
+    set_initial(task.initial, model, problem, task.seed, options, context.pool);
     options.progress = [&](const estimators::AmpIteration& now) {
         return !context.progress ||
                context.progress(static_cast<double>(now.iteration) / options.max_iterations,
@@ -101,30 +112,30 @@ Outcome run_amp(const Task& task, const TaskContext& context) {
                                             task.dim, task.seed, now.iteration));
     };
     const estimators::AmpResult result =
-        estimators::run_amp(problem.data, prior->law(), *channel, options, context.pool);
+        estimators::run_amp(problem.data, model.laws(), model.channel(), options, context.pool);
     if (result.status == Termination::stopped) return make_outcome(result.status, {});
-    return make_outcome(result.status, {{"error", data::estimation_error(result.estimate, problem.weights)},
-                                        {"predicted_error", result.predicted_error},
-                                        {"theory_error", theory_error(task, context)},
-                                        {"iterations", static_cast<double>(result.record.size())}});
+    const linalg::Overlap error = data::estimation_errors(result.estimates, problem.weights);
+    Values numbers = {{"error", error.trace()},
+                      {"predicted_error", result.predicted_error.trace()},
+                      {"theory_error", theory_error(task, context)},
+                      {"iterations", static_cast<double>(result.record.size())}};
+    add_layer_errors(error, numbers);
+    return make_outcome(result.status, numbers);
 }
 
-/// Columns of the student W.
 Eigen::Index student_columns(const Task& task) {
-    const double width = task.student_width > 0 ? task.student_width : task.width;
-    return std::max<Eigen::Index>(1, static_cast<Eigen::Index>(std::llround(width * task.dim)));
+    return estimators::student_columns(task.student_width > 0 ? task.student_width : task.width, task.dim);
 }
 
 void check_gd(const Task& task) {
     check_one_of("prior of gradient descent", task.prior, {"wishart"});
-    check_one_of("channel of gradient descent", task.channel, {"softmax", "linear"});
+    check_one_of("channel of gradient descent", task.channel, channels::smooth_channels());
 }
 
 Outcome run_gd(const Task& task, const TaskContext& context) {
-    const auto prior = make_prior(task);
-    const auto channel = make_channel(task);
+    const model::Model model = make_model(task);
     const data::Synthetic problem =
-        make_problem(task, data::Precision::double_precision, *prior, *channel, context.pool);
+        make_problem(task, data::Precision::double_precision, model, context.pool);
 
     estimators::AveragedGradientDescentOptions options;
     options.starts = task.starts;
@@ -143,13 +154,13 @@ Outcome run_gd(const Task& task, const TaskContext& context) {
                                                       task.alpha, task.dim, task.seed, 100 * fraction));
     };
     const auto result =
-        estimators::run_averaged_gradient_descent(problem.data, *channel, options, context.pool);
+        estimators::run_averaged_gradient_descent(problem.data, model.channel(), options, context.pool);
     if (result.status == Termination::stopped) return make_outcome(result.status, {});
     const auto errors = estimators::measure_starts(result.descents, [&](const linalg::Matrix& estimate) {
-        return data::estimation_error(estimate, problem.weights);
+        return data::estimation_error(estimate, problem.weights[0]);
     });
-    const auto mean = numerics::mean_of(errors.each);  // of the starts that were not lost
-    // All steps done is what was asked for; only a lost run is not.
+    const auto mean = numerics::mean_of(errors.each);  // over the starts that did not diverge
+    // A run that took all its steps is a success; only a diverged run is not.
     const bool lost = result.status == Termination::diverged;
     return make_outcome(lost ? Termination::diverged : Termination::converged,
                         {{"error", mean ? mean->value : std::nan("")},
@@ -160,15 +171,18 @@ Outcome run_gd(const Task& task, const TaskContext& context) {
 
 /// Fitted to docs/performance.md at 10^10 operations a second.
 double theory_operations(const Task& task) {
-    const auto channel = make_channel(task);
-    if (channel->exact_observations()) return 5e6;
-    return channel->sampled() ? 4e10 * task.integration_points / 128 : 1e8;
+    if (layers_of(task) > 1) return 1e8 * task.integration_points;
+    const model::Model model = make_model(task);
+    if (model.channel().exact_observations()) return 5e6;
+    return model.channel().sampled() ? 4e10 * task.integration_points / 128 : 1e8;
 }
 
-/// Per iteration 1.5 products of d x d with d x nT, an eigendecomposition and the shrinkage of d eigenvalues.
+/// Per iteration 1.5 products of d x d with d x nT, an eigendecomposition and the shrinkage of d eigenvalues,
+/// for each layer; scores of several layers take 50 microseconds a sample.
 double amp_operations(const Task& task) {
-    const double d = task.dim, products = 3 * task.alpha * task.tokens * std::pow(d, 4);
-    return std::min(80, task.max_iterations) * (products + 50 * std::pow(d, 3) + 1e6 * d);
+    const double d = task.dim, samples = task.alpha * d * d, layers = layers_of(task);
+    const double one = 3 * samples * task.tokens * d * d + 50 * std::pow(d, 3) + 1e6 * d;
+    return std::min(80, task.max_iterations) * (layers * one + (layers > 1 ? 5e5 * samples : 0));
 }
 
 /// Two products of d x r with d x nT per step and start.
@@ -180,79 +194,71 @@ double gd_operations(const Task& task) {
 }  // namespace
 
 const std::vector<EstimatorEntry>& estimator_table() {
-    const std::vector<std::string> theory_values = {"error",
-                                                    "standard_error",
-                                                    "overlap",
-                                                    "conjugate_overlap",
-                                                    "generalization_error",
-                                                    "generalization_standard_error",
-                                                    "plugin_generalization_error",
-                                                    "algorithmic_error",
-                                                    "iterations"};
-    static const std::vector<EstimatorEntry> table = [&] {
-        std::vector<EstimatorEntry> rows = {
-            {"theory",
-             "state evolution: Bayes-optimal error for large d",
-             {},
-             theory_values,
-             run_theory,
-             theory_operations},
-            {"small-width",
-             "the same for width to 0; alpha counts in units of the width",
-             {},
-             theory_values,
-             run_small_width,
-             theory_operations,
-             {},
-             false},
-            {"amp",
-             "approximate message passing on synthetic data",
-             {"dim", "damping", "adaptive_damping", "max_iterations", "tolerance", "initial", "precision",
-              "token_storage", "seed"},
-             {"error", "predicted_error", "theory_error", "iterations"},
-             run_amp,
-             amp_operations},
-            {"gd",
-             "gradient descent (Adam, full batch) on synthetic data, and its average over starts",
-             {"dim", "starts", "steps", "learning_rate", "student_width", "precision", "token_storage",
-              "seed"},
-             {"error", "averaged_error", "theory_error", "iterations"},
-             run_gd,
-             gd_operations,
-             check_gd},
-        };
-        for (EstimatorEntry& row : deep_estimators()) rows.push_back(std::move(row));
-        return rows;
-    }();
+    static const std::vector<std::string> theory_values = {"error",
+                                                           "standard_error",
+                                                           "overlap",
+                                                           "conjugate_overlap",
+                                                           "generalization_error",
+                                                           "generalization_standard_error",
+                                                           "plugin_generalization_error",
+                                                           "algorithmic_error",
+                                                           "iterations"};
+    static const std::vector<EstimatorEntry> table = {
+        {"theory",
+         "state evolution: Bayes-optimal error for large d",
+         {},
+         theory_values,
+         run_theory,
+         theory_operations},
+        {"small-width",
+         "the same for width to 0; alpha counts in units of the width",
+         {},
+         theory_values,
+         run_small_width,
+         theory_operations,
+         check_small_width,
+         false},
+        {"amp",
+         "approximate message passing on synthetic data",
+         {"dim", "response", "damping", "adaptive_damping", "max_iterations", "tolerance", "initial",
+          "precision", "token_storage", "seed"},
+         {"error", "predicted_error", "theory_error", "iterations"},
+         run_amp,
+         amp_operations},
+        {"gd",
+         "gradient descent (Adam, full batch) on synthetic data, and its average over starts",
+         {"dim", "starts", "steps", "learning_rate", "student_width", "precision", "token_storage", "seed"},
+         {"error", "averaged_error", "theory_error", "iterations"},
+         run_gd,
+         gd_operations,
+         check_gd},
+    };
     return table;
 }
 
-std::vector<std::string> estimator_names() {
-    std::vector<std::string> names;
-    for (const EstimatorEntry& entry : estimator_table()) names.push_back(entry.name);
-    return names;
-}
-
-const EstimatorEntry& find_estimator(const std::string& name) {
-    for (const EstimatorEntry& entry : estimator_table()) {
-        if (entry.name == name) return entry;
+void set_initial(const std::string& initial, const model::Model& model, const data::Synthetic& problem,
+                 std::uint64_t seed, estimators::AmpOptions& options, ThreadPool& pool) {
+    const std::size_t start = check_one_of("initial", initial, {"mean", "prior", "informed"});
+    if (start == 0) return;
+    const linalg::Overlap no_data = theory::SpectralCurve(model.laws()).prior_error();
+    if (start == 1) {
+        const std::size_t layers = model.priors().size();  // the teacher has streams 0 .. layers - 1
+        for (std::size_t l = 0; l < layers; ++l)
+            options.initial_estimates.push_back(
+                model.prior(l).sample(problem.weights[l].rows(), seed, layers + l, pool));
+        options.initial_error = 2 * no_data;
+    } else {
+        options.initial_estimates = problem.weights;
+        options.initial_error = theory::informed_error * no_data;
     }
-    return estimator_table()[check_one_of("estimator", name, estimator_names())];  // throws
 }
 
-Outcome make_outcome(Termination status, const std::vector<std::pair<std::string, double>>& values) {
+Outcome make_outcome(Termination status, const Values& values) {
     Outcome outcome{std::string(to_string(status))};
     for (const auto& [name, value] : values) {
         if (std::isfinite(value)) outcome.values.emplace_back(name, value);
     }
     return outcome;
-}
-
-theory::StateEvolutionOptions theory_options(const Task& task, ThreadPool& pool) {
-    theory::StateEvolutionOptions options;
-    options.integration.points = task.integration_points;
-    options.integration.pool = &pool;
-    return options;
 }
 
 double TheoryErrors::at(const Task& point, const std::function<double()>& solve) {
@@ -272,7 +278,7 @@ std::optional<Outcome> run_task(const Task& task, const TaskContext& context) {
     const auto failed = [](const char* reason) { return Outcome{"failed", reason}; };
     Outcome outcome;
     try {
-        outcome = find_estimator(task.estimator).run(task, context);
+        outcome = find_row(estimator_table(), "estimator", task.estimator).run(task, context);
     } catch (const std::bad_alloc&) {
         outcome = failed("not enough memory for a problem of this size");
     } catch (const std::exception& error) {

@@ -13,6 +13,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
+#include "bayesaim/core/table.hpp"
 #include "bayesaim/experiments/estimator_table.hpp"
 #include "bayesaim/experiments/grid.hpp"
 
@@ -21,7 +22,7 @@ namespace {
 
 constexpr std::size_t most_tasks = 10'000'000;
 
-/// Where an error is: "study.toml:3:9: " goes before its message.
+/// The place of an error: "study.toml:3:9: " goes before its message.
 class Source {
   public:
     explicit Source(const std::string& name) : name_(name) {}
@@ -50,7 +51,7 @@ std::string describe(const toml::node& node) {
 struct Choice {
     const toml::node* node = nullptr;
     std::vector<Value> values{};
-    std::optional<Grid> relative{};  ///< instead of values, when they count in thresholds
+    std::optional<Grid> relative{};  ///< instead of values, if they are in units of a threshold
 };
 
 /// Reads the values of one setting; each must be of the setting's type.
@@ -148,7 +149,7 @@ struct Block {
 };
 
 const Setting* find_setting(std::string_view name) {
-    if (name == "spectrum_checksum") return nullptr;  // not for users
+    if (name == "spectrum_checksum") return nullptr;  // users cannot set it
     for (const Setting& setting : setting_table()) {
         if (setting.name == name) return &setting;
     }
@@ -224,7 +225,7 @@ class Expansion {
             return;
         }
         const Setting& setting = setting_table()[index];
-        if (setting.name == "integration_points") check_problem(task);  // prior and channel are chosen
+        if (setting.name == "integration_points") check_problem(task);  // prior and channel are set by now
         const auto found = block_.choices.find(setting.name);
         if (found == block_.choices.end() || !applies(task, setting))
             return choose(index + 1, std::move(task));
@@ -252,15 +253,16 @@ class Expansion {
         }
     }
 
-    /// Values that do not fit together: the complaint goes to the key that it names.
+    /// Reports values that do not fit together at the key that the message names.
     void check_problem(const Task& task) const {
         try {
-            make_prior(task);
-            make_channel(task);
-            if (const auto& check = find_estimator(task.estimator).check) check(task);
+            make_model(task);
+            if (const auto& check = find_row(estimator_table(), "estimator", task.estimator).check)
+                check(task);
         } catch (const InvalidArgument& error) {
             const std::string message = error.what();
-            for (const char* name : {"tokens", "beta", "width", "spectrum", "channel", "prior"}) {
+            for (const char* name :
+                 {"tokens", "beta", "layers", "residual", "width", "spectrum", "channel", "prior"}) {
                 const auto found = block_.choices.find(name);
                 if (found == block_.choices.end() || message.find(name) == std::string::npos) continue;
                 source_.reject(*found->second.node, message);
@@ -276,13 +278,14 @@ class Expansion {
     std::vector<Task>& tasks_;
 };
 
-/// Settings that no estimator or prior of these tasks has are mistakes.
+/// Refuses a setting that no estimator, prior or channel of these tasks has.
 void check_used(const Source& source, const Block& block, const std::vector<Task>& tasks) {
     const auto check = [&](const std::string& name, const Setting& setting, const toml::node& node) {
         const auto has = [&](const Task& task) { return applies(task, setting); };
         if (std::any_of(tasks.begin(), tasks.end(), has)) return;
-        source.reject(node, fmt::format("{} is not a setting of estimator {} with prior {}", name,
-                                        tasks.front().estimator, tasks.front().prior));
+        source.reject(node,
+                      fmt::format("{} is not a setting of estimator {} with prior {} and channel {}", name,
+                                  tasks.front().estimator, tasks.front().prior, tasks.front().channel));
     };
     for (const auto& [name, choice] : block.choices) check(name, *find_setting(name), *choice.node);
     if (block.seeds) check("seeds", *find_setting("seed"), *block.seeds);

@@ -9,14 +9,14 @@
 
 namespace bayesaim::experiments {
 
-/// A study: its tasks in a fixed order, each once.
+/// A study: its tasks in a fixed order, without repetitions.
 struct Experiment {
     std::string name;
     std::vector<Task> tasks;
 };
 
-/// Reads a study from TOML. Each [[run]] gives values to settings (those of setting_table(), and `seeds`); a
-/// list means one point for each combination, the settings above the first [[run]] hold for all of them:
+/// Reads a study from TOML. Each [[run]] gives values to the settings of setting_table() and to `seeds`. A
+/// list means one point per combination. Settings above the first [[run]] hold for all runs:
 ///
 ///   width = [0.5, 1]
 ///   [[run]]
@@ -28,13 +28,13 @@ struct Experiment {
 ///   dim = 100
 ///   seeds = 4
 ///
-/// A number may be a number, a list of numbers or the text of a Grid; `x` counts in units of the
-/// strong-recovery threshold of each point. `seeds` is how many, from `seed` on, or a list.
+/// A value may be a number, a list of numbers or the text of a Grid, in which `x` is the strong-recovery
+/// threshold of each point. `seeds` is a count, from `seed` on, or a list.
 /// Throws InvalidArgument: "study.toml:3:9: width must be ...". File names in it are relative to `directory`.
 Experiment parse_experiment(std::string_view text, const std::string& source,
                             const std::filesystem::path& directory = {});
 
-/// The same from a file; its name without extension is the study's unless it says otherwise.
+/// The same from a file. Without `name` in it, the study is named after the file, without extension.
 Experiment read_experiment(const std::filesystem::path& file);
 
 }  // namespace bayesaim::experiments

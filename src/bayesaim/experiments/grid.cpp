@@ -64,7 +64,7 @@ Grid::Grid(std::string_view name, std::string_view text) : name_(name) {
         if (*count == 1 && start != stop) reject("of at least 2 points between different ends");
         for (int i = 0; i < *count; ++i) {
             const double fraction = *count > 1 ? static_cast<double>(i) / (*count - 1) : 0;
-            // The ends come out exactly.
+            // The end points are exact.
             values_.push_back(i == 0            ? start
                               : i == *count - 1 ? stop
                               : logarithmic     ? start * std::pow(stop / start, fraction)

@@ -13,13 +13,13 @@ namespace bayesaim::experiments {
 /// The values are positive and increase.
 class Grid {
   public:
-    /// Errors name the argument and what it got.
+    /// Errors name the argument and its value.
     Grid(std::string_view name, std::string_view text);
 
     bool relative() const { return relative_; }
     std::size_t size() const { return values_.size(); }
 
-    /// The numbers; a relative grid needs the unit.
+    /// The numbers of the grid; a relative grid needs the unit.
     std::vector<double> values(std::optional<double> unit = std::nullopt) const;
 
   private:

@@ -10,7 +10,7 @@
 namespace bayesaim::experiments {
 namespace {
 
-constexpr const char* missing = "missing";  // the status of a point that is not done
+constexpr const char* missing = "missing";  // status of an unfinished point
 
 /// The settings with the same value in every task.
 Json shared_settings(const std::vector<Point>& points) {

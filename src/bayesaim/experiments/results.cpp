@@ -30,7 +30,7 @@ std::string cell(const Value& value) {
 
 std::string cell(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
-/// Those that some point has, in the order of the table.
+/// The settings that some point has, in the order of the table.
 std::vector<const Setting*> setting_columns(const std::vector<Point>& points, bool with_seed) {
     std::vector<const Setting*> columns;
     for (const Setting& setting : setting_table()) {
@@ -55,6 +55,9 @@ std::vector<std::string> value_columns(const std::vector<Point>& points) {
             if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
         }
     }
+    int layers = 1;
+    for (const Point& point : points) layers = std::max(layers, layers_of(point.task));
+    for (int l = 1; l <= layers && layers > 1; ++l) columns.push_back(fmt::format("error_{}", l));
     return columns;
 }
 
@@ -172,7 +175,7 @@ std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& 
         const auto found = records.payloads.find(key(task));
         if (found == records.payloads.end()) continue;
         const Json record = Json::parse(found->second);
-        if (record.at("task") != to_json(task, false)) continue;  // two tasks with one key
+        if (record.at("task") != to_json(task, false)) continue;  // another task with the same key
         points.back().outcome = outcome_from_json(record.at("outcome"));
     }
     return points;

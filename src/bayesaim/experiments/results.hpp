@@ -12,35 +12,35 @@
 
 namespace bayesaim::experiments {
 
-/// A part of the tasks of a study, every count-th from the index-th on: what one of several processes does.
+/// The share of one of several processes: every count-th task of a study, from the index-th on.
 struct Shard {
     std::size_t index = 1, count = 1;
     bool has(std::size_t task) const { return task % count == index - 1; }
     std::string text() const;  ///< "1/3"
 };
 
-/// "1/3"; errors name the argument.
+/// Parses "1/3"; errors name the argument.
 Shard parse_shard(std::string_view name, std::string_view text);
 
-/// A task with its outcome, where there is one.
+/// A task with its outcome, if it is finished.
 struct Point {
     Task task;
     std::optional<Outcome> outcome{};
 };
 
-/// One line per finished point and seed, in the order of the tasks, all digits, no timings: the same bytes
-/// however often the work was interrupted.
+/// CSV with one line per finished point and seed, in the order of the tasks, with all digits and no timings:
+/// interruptions do not change a byte.
 std::string results_csv(const std::vector<Point>& points);
 
-/// One line per point: mean and standard error over the seeds that did not fail, and the theory beside them.
+/// CSV with one line per point: mean and standard error over the seeds that did not fail, and the theory.
 std::string summary_csv(const std::vector<Point>& points);
 
-/// The outcomes that a store has for these tasks.
+/// Looks up the outcomes of these tasks in a store.
 std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& records);
 /// A record of the store.
 std::string payload(const Task& task, const Outcome& outcome);
 
-/// What a provenance file says.
+/// The contents of a provenance file.
 struct Provenance {
     std::string version, commit;
     Experiment experiment;
@@ -51,10 +51,10 @@ struct Provenance {
 /// Version, commit, every setting, and status, values and seconds of every point, as JSON. Settings that all
 /// points share are written once.
 std::string provenance_json(const Provenance& provenance);
-/// Throws InvalidArgument for a file that is not one.
+/// Throws InvalidArgument if the file is not a provenance file.
 Provenance read_provenance(const std::filesystem::path& file);
 
-/// How many points have an outcome in both, and how many of those are the same to the last bit.
+/// Counts the points with an outcome in both, and those among them with equal bits.
 struct Comparison {
     std::size_t compared = 0, same = 0;
 };
@@ -66,7 +66,7 @@ inline constexpr const char* provenance_name = "provenance.json";
 inline constexpr const char* results_name = "results.csv";
 inline constexpr const char* summary_name = "summary.csv";
 
-/// Writes results, summary and provenance, each whole or not at all.
+/// Writes results, summary and provenance, each atomically.
 void write_results(const std::filesystem::path& directory, const Experiment& experiment, const Shard& shard,
                    const std::vector<Point>& points);
 

@@ -16,16 +16,16 @@
 namespace bayesaim::experiments {
 namespace {
 
-constexpr std::size_t digits = 16;  // of keys and checksums
+constexpr std::size_t digits = 16;  // length of keys and checksums
 
-/// After this long without one, a record is forced to the disk: a machine that loses power loses so much.
+/// Records are forced to the disk at least this often: a machine that loses power loses no more than this.
 constexpr std::chrono::milliseconds sync_interval{250};
 
 [[noreturn]] void throw_failed(std::string_view verb, const std::filesystem::path& file, int error) {
     throw std::runtime_error(fmt::format("could not {} '{}': {}", verb, file.string(), std::strerror(error)));
 }
 
-/// Fills `records`, and returns how many bytes are whole lines.
+/// Fills `records`, and returns the number of bytes in whole lines.
 std::size_t parse(std::string_view text, const std::filesystem::path& file, StoredRecords& records) {
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
@@ -47,7 +47,7 @@ std::size_t parse(std::string_view text, const std::filesystem::path& file, Stor
         }
         records.payloads[std::string(content.substr(0, digits))] = content.substr(digits + 1);
     }
-    // The first line may have been cut off too; anything else without a line end never was a store.
+    // The first line may have been cut off too; any other text without a line end never was a store.
     if (begin == 0 && !store_format.starts_with(text)) {
         throw_invalid("run store", fmt::format("a file that begins with '{}'", store_format),
                       fmt::format("'{}'", file.string()));
@@ -85,7 +85,7 @@ RunStore::RunStore(const std::filesystem::path& file) : file_(file) {
 
 RunStore::~RunStore() {
     fdatasync(descriptor_);
-    close(descriptor_);  // and unlocks
+    close(descriptor_);  // also unlocks the file
 }
 
 void RunStore::append(const std::string& key, const std::string& payload) {
@@ -115,7 +115,7 @@ void RunStore::write_line(const std::string& line) {
         synced_ = now;
     }
     if (error != 0) {
-        // Part of a line would be noticed at the next start; better that there is none.
+        // The next start would notice part of a line, but it is better to leave none.
         if (ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) error = error == 0 ? errno : error;
         throw_failed("write", file_, error);
     }

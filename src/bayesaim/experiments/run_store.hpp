@@ -13,19 +13,19 @@ namespace bayesaim::experiments {
 /// First line of every store; its number changes with the format.
 inline constexpr std::string_view store_format = "bayesaim store 1";
 
-/// The records of a store by key; of several with one key the last counts.
+/// The records of a store by key; the last record of a key counts.
 struct StoredRecords {
     std::map<std::string, std::string> payloads{};
-    std::size_t damaged = 0;  ///< lines whose checksum does not fit: as if they were not there
+    std::size_t damaged = 0;  ///< number of lines with a wrong checksum, which are ignored
 };
 
 /// Finished work in an append-only text file: one line per record, made of key, payload (one line of text)
-/// and a checksum of both. A process that is killed loses at most the record that it was writing, and that
-/// one is noticed.
+/// and a checksum of both. A process that is killed loses at most the record that it was writing, and the
+/// checksum reveals that record.
 class RunStore {
   public:
-    /// Opens or makes the file and locks it; throws std::runtime_error, in one line, when another process has
-    /// it. A last line that was cut off is taken away, unless it never was a store.
+    /// Opens or creates the file and locks it. Removes a last line that was cut off. Throws
+    /// std::runtime_error if another process has locked the file, InvalidArgument if it is not a store.
     explicit RunStore(const std::filesystem::path& file);
     ~RunStore();
     RunStore(const RunStore&) = delete;
@@ -33,8 +33,8 @@ class RunStore {
 
     const StoredRecords& records() const { return records_; }
 
-    /// For several threads. When it throws (full disk) the file is as before. A process with a limit on file
-    /// sizes has to ignore SIGXFSZ to come so far.
+    /// Several threads may call it. If it throws (full disk), the file is as before. A process with a limit
+    /// on file sizes has to ignore SIGXFSZ, or the signal ends it before the exception.
     void append(const std::string& key, const std::string& payload);
 
   private:
@@ -48,7 +48,7 @@ class RunStore {
     StoredRecords records_;
 };
 
-/// Only reads: no lock, nothing repaired; a file that does not exist has no records.
+/// Only reads: does not lock or repair the file. A file that does not exist has no records.
 StoredRecords read_records(const std::filesystem::path& file);
 
 }  // namespace bayesaim::experiments

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/table.hpp"
 #include "bayesaim/linalg/blas.hpp"
 
 namespace bayesaim::experiments {
@@ -22,7 +23,9 @@ namespace fs = std::filesystem;
 /// Tasks below this many operations (about a minute) run one per thread, the others with all threads.
 constexpr double small_task = 1e12;
 
-bool is_small(const Task& task) { return find_estimator(task.estimator).operations(task) < small_task; }
+bool is_small(const Task& task) {
+    return find_row(estimator_table(), "estimator", task.estimator).operations(task) < small_task;
+}
 
 void make_directory(const fs::path& directory) {
     std::error_code error;
@@ -33,7 +36,7 @@ void make_directory(const fs::path& directory) {
     }
 }
 
-/// What a process left behind that was killed while it wrote results. Only under the lock of the store.
+/// Removes partial files of a process that was killed while it wrote results. Needs the lock of the store.
 void remove_partial_files(const fs::path& directory) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(directory)) {
@@ -97,7 +100,7 @@ class Runner {
     std::atomic<bool> stop_ = false;
 };
 
-/// Of a matrix product here and now; the fastest of some, because other programs run too.
+/// Speed of a matrix product on this machine: the fastest of several runs, as other programs run too.
 double seconds_per_operation() {
     const Eigen::Index n = 256;
     const linalg::Matrix a = linalg::Matrix::Ones(n, n);
@@ -128,7 +131,7 @@ SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, c
         if (is_missing(result.points[i], options))
             (is_small(result.points[i].task) ? small : large).push_back(i);
     }
-    // Says what the study is even if this process never comes to its end: see merge_sweeps.
+    // merge_sweeps needs the provenance even if this process is killed.
     if (!small.empty() || !large.empty()) {
         write_results(directory, experiment, options.shard, result.points);
     }
@@ -148,7 +151,7 @@ SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, c
 SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, const SweepOptions& options) {
     const std::vector<Point> points = points_of(experiment, read_records(directory / store_name));
     SweepPlan plan;
-    // Seconds and operations of what is done, by estimator and size.
+    // Seconds and operations of finished tasks, by estimator and size.
     using Kind = std::pair<std::string, bool>;
     struct Rate {
         double seconds = 0, operations = 0;
@@ -158,7 +161,7 @@ SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, co
     for (std::size_t i = 0; i < points.size(); ++i) {
         const auto& [task, outcome] = points[i];
         const Kind kind{task.estimator, is_small(task)};
-        const double operations = find_estimator(task.estimator).operations(task);
+        const double operations = find_row(estimator_table(), "estimator", task.estimator).operations(task);
         if (outcome && !outcome->failed()) {
             measured[kind].seconds += outcome->seconds;
             measured[kind].operations += operations;
@@ -188,7 +191,7 @@ SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, co
 
 namespace {
 
-/// Adds what a run directory has; what is known and good stays. Throws if the two disagree.
+/// Adds the outcomes of a run directory, and keeps good ones that are known already. Throws if two disagree.
 void reconcile(std::vector<Point>& points, const std::vector<Point>& found, const fs::path& directory) {
     for (std::size_t i = 0; i < points.size(); ++i) {
         auto& known = points[i].outcome;

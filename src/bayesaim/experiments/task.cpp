@@ -6,15 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "bayesaim/channels/table.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
+#include "bayesaim/core/table.hpp"
 #include "bayesaim/data/tokens.hpp"
+#include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/experiments/estimator_table.hpp"
 #include "bayesaim/experiments/run_store.hpp"
 #include "bayesaim/experiments/task_json.hpp"
-#include "bayesaim/priors/table.hpp"
-#include "bayesaim/theory/deep_state_evolution.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
 namespace bayesaim::experiments {
@@ -50,22 +49,37 @@ Check parsed_by(Result (*parse)(std::string_view name, std::string_view text)) {
     return [parse](std::string_view name, const Value& value) { parse(name, std::get<std::string>(value)); };
 }
 
+/// Old studies name estimators of several layers; the message gives the present spelling.
+void known_estimator(std::string_view name, const Value& value) {
+    const std::string& text = std::get<std::string>(value);
+    for (const auto& [old, now] : {std::pair("deep-theory", "theory"), std::pair("deep-amp", "amp")}) {
+        if (text == old)
+            throw InvalidArgument(fmt::format(
+                "estimator \"{}\" is now written estimator = \"{}\" with channel = \"deep-softmax\"", old,
+                now));
+    }
+    check_one_of(name, text, names_of(estimator_table()));
+}
+
 std::vector<Setting> make_table() {
+    using enum Setting::Owner;
     return {
-        {"estimator", &Task::estimator, one_of(estimator_names()), true},
-        {"prior", &Task::prior, one_of(priors::prior_names()), true},
-        {"width", &Task::width, positive, true, true, "wishart"},
-        {"spectrum", &Task::spectrum, {}, true, false, "spectrum"},
-        {"spectrum_checksum", &Task::spectrum_checksum, {}, true, true, "spectrum"},
-        {"channel", &Task::channel, one_of(channels::channel_names()), true},
-        {"tokens", &Task::tokens, at_least(1), true},
-        {"beta", &Task::beta, positive, true},
-        {"label_noise", &Task::label_noise, non_negative, true},
-        {"layers", &Task::layers, at_least(1)},
-        {"residual", &Task::residual, non_negative},
-        {"integration_points", &Task::integration_points, at_least(16), true},
+        {"estimator", &Task::estimator, known_estimator, all},
+        {"prior", &Task::prior, one_of(names_of(priors::prior_table())), all},
+        {"width", &Task::width, positive, model},
+        {"spectrum", &Task::spectrum, {}, model, false},
+        {"spectrum_checksum", &Task::spectrum_checksum, {}, model, true, "spectrum"},
+        {"channel", &Task::channel, one_of(names_of(channels::channel_table())), all},
+        {"tokens", &Task::tokens, at_least(1), model},
+        {"beta", &Task::beta, positive, model},
+        {"label_noise", &Task::label_noise, non_negative, model},
+        {"layers", &Task::layers, at_least(1), model},
+        {"residual", &Task::residual, non_negative, model},
+        {"heads", &Task::heads, at_least(1), model},
+        {"integration_points", &Task::integration_points, at_least(16), all},
         {"dim", &Task::dim, at_least(2)},
-        {"alpha", &Task::alpha, positive, true},
+        {"alpha", &Task::alpha, positive, all},
+        {"response", &Task::response, parsed_by(estimators::parse_response)},
         {"damping", &Task::damping, a_fraction},
         {"adaptive_damping", &Task::adaptive_damping},
         {"max_iterations", &Task::max_iterations, at_least(1)},
@@ -76,7 +90,7 @@ std::vector<Setting> make_table() {
         {"student_width", &Task::student_width, non_negative},
         {"initial", &Task::initial, one_of({"mean", "prior", "informed"})},
         {"precision", &Task::precision, parsed_by(data::parse_precision)},
-        {"token_storage", &Task::token_storage, parsed_by(data::parse_token_storage), false, false},
+        {"token_storage", &Task::token_storage, parsed_by(data::parse_token_storage), estimator, false},
         {"seed", &Task::seed},
     };
 }
@@ -119,19 +133,27 @@ void set(Task& task, const Setting& setting, const Value& value) {
 }
 
 bool applies(const Task& task, const Setting& setting) {
-    if (!setting.prior.empty() && setting.prior != task.prior) return false;
-    const EstimatorEntry& estimator = find_estimator(task.estimator);
-    if (!estimator.has_prior && (setting.name == "prior" || !setting.prior.empty())) return false;
-    if (setting.common) return true;
-    const auto& own = estimator.settings;
-    return std::find(own.begin(), own.end(), setting.name) != own.end();
+    const EstimatorEntry& estimator = find_row(estimator_table(), "estimator", task.estimator);
+    switch (setting.owner) {
+        case Setting::Owner::all:
+            return estimator.has_prior || setting.name != "prior";
+        case Setting::Owner::estimator:
+            return takes(estimator, setting.name);
+        default: {
+            const auto& channel = find_row(channels::channel_table(), "channel", task.channel);
+            if (takes(channel, setting.option)) return true;
+            const std::string& prior = channel.prior.empty() ? task.prior : channel.prior;
+            return estimator.has_prior &&
+                   takes(find_row(priors::prior_table(), "prior", prior), setting.option);
+        }
+    }
 }
 
 std::string canonical(const Task& task) { return to_json(task, false).dump(); }
 
 std::string key(const Task& task) { return fingerprint(std::string(store_format) + '\n' + canonical(task)); }
 
-std::unique_ptr<priors::Prior> make_prior(const Task& task) {
+model::Model make_model(const Task& task) {
     if (task.prior == "spectrum" && !task.spectrum.empty()) {
         const std::string found = fingerprint(read_whole("spectrum file", task.spectrum));
         if (!task.spectrum_checksum.empty() && task.spectrum_checksum != found) {
@@ -139,33 +161,27 @@ std::unique_ptr<priors::Prior> make_prior(const Task& task) {
                           fmt::format("'{}' with other content", task.spectrum));
         }
     }
-    return priors::make_prior(task.prior, {task.width, task.spectrum});
+    return model::make_model({.prior = task.prior,
+                              .widths = {task.width},
+                              .spectrum = task.spectrum,
+                              .heads = task.heads,
+                              .channel = task.channel,
+                              .channel_options = {.tokens = task.tokens,
+                                                  .beta = task.beta,
+                                                  .label_noise = task.label_noise,
+                                                  .layers = task.layers,
+                                                  .residual = task.residual}});
 }
 
-std::unique_ptr<channels::Channel> make_channel(const Task& task) {
-    channels::ChannelOptions options;
-    options.tokens = task.tokens;
-    options.beta = task.beta;
-    options.label_noise = task.label_noise;
-    return channels::make_channel(task.channel, options);
-}
-
-channels::DeepAttention make_deep_channel(const Task& task) {
-    check_one_of("channel of several layers", task.channel, {"softmax"});
-    return channels::DeepAttention(
-        {.layers = task.layers, .tokens = task.tokens, .beta = task.beta, .residual = task.residual});
+int layers_of(const Task& task) {
+    return takes(find_row(channels::channel_table(), "channel", task.channel), "layers") ? task.layers : 1;
 }
 
 std::optional<double> strong_recovery(const Task& task) {
-    if (!find_estimator(task.estimator).has_prior) {
-        return theory::strong_recovery(theory::SmallWidthCurve(), *make_channel(task));
-    }
-    const auto prior = make_prior(task);
-    if (task.estimator.starts_with("deep-")) {
-        const std::vector laws(static_cast<std::size_t>(task.layers), &prior->law());
-        return theory::deep_strong_recovery(laws, make_deep_channel(task));
-    }
-    return theory::strong_recovery(theory::SpectralCurve(prior->law()), *make_channel(task));
+    const model::Model model = make_model(task);
+    if (!find_row(estimator_table(), "estimator", task.estimator).has_prior)
+        return theory::strong_recovery(theory::SmallWidthCurve(), model.channel());
+    return theory::strong_recovery(theory::SpectralCurve(model.laws()), model.channel());
 }
 
 Json to_json(const Task& task, bool all) {

@@ -9,13 +9,11 @@
 #include <variant>
 #include <vector>
 
-#include "bayesaim/channels/channel.hpp"
-#include "bayesaim/channels/deep_attention.hpp"
-#include "bayesaim/priors/prior.hpp"
+#include "bayesaim/model/model.hpp"
 
 namespace bayesaim::experiments {
 
-/// One point and seed of a study. Every setting is explicit, so that it can be stored and run again.
+/// One point and seed of a study, with every setting, so that it can be stored and run again.
 struct Task {
     std::string estimator = "amp";
     std::string prior = "wishart";
@@ -23,20 +21,22 @@ struct Task {
     std::string spectrum{};           ///< file of eigenvalues, prior `spectrum`
     std::string spectrum_checksum{};  ///< of the content of that file
     std::string channel = "softmax";
-    int tokens = 2;                ///< T
-    double beta = 1;               ///< inverse temperature
-    double label_noise = 0;        ///< variance
-    int layers = 2;                ///< L of deep-theory and deep-amp, all of one width
-    double residual = 1;           ///< c of these
-    int integration_points = 128;  ///< per shift, where expectations are sampled
-    int dim = 100;                 ///< d
-    double alpha = 0.1;            ///< n / d^2
+    int tokens = 2;                      ///< T
+    double beta = 1;                     ///< inverse temperature
+    double label_noise = 0;              ///< variance
+    int layers = 2;                      ///< L, all of one width
+    double residual = 1;                 ///< c, strength of the residual connections
+    int heads = 2;                       ///< M
+    int integration_points = 128;        ///< per shift of sampled expectations
+    int dim = 100;                       ///< d
+    double alpha = 0.1;                  ///< n / d^2
+    std::string response = "automatic";  ///< of AMP: power, slope, automatic
     double damping = 0.5;
     bool adaptive_damping = false;
     int max_iterations = 200;
     double tolerance = 1e-6;
     int starts = 1;    ///< of gradient descent
-    int steps = 1000;  ///< most of them
+    int steps = 1000;  ///< maximum
     double learning_rate = 0.1;
     double student_width = 0;              ///< r / d of the student; 0 is the teacher's
     std::string initial = "mean";          ///< mean, prior, informed
@@ -47,41 +47,42 @@ struct Task {
 
 using Value = std::variant<std::uint64_t, double, bool, std::string>;
 
-/// A setting by its name: experiment files, stores, tables and provenance iterate over these.
+/// A named setting. Experiment files, stores, tables and provenance iterate over these.
 struct Setting {
     using Member =
         std::variant<std::uint64_t Task::*, int Task::*, double Task::*, bool Task::*, std::string Task::*>;
     std::string name;
     Member member;
-    /// Throws InvalidArgument for a value that makes no sense whatever the others are.
+    /// Throws InvalidArgument for a value that is wrong whatever the other settings are.
     std::function<void(std::string_view name, const Value& value)> check{};
-    bool common = false;     ///< of every estimator; the others are listed by those that have them
-    bool decides = true;     ///< whether results depend on it
-    std::string prior = {};  ///< the only prior that has it; empty for all
+    /// Which tasks have it: all, those whose estimator lists it, or whose channel or prior lists `option`.
+    enum class Owner { all, estimator, model } owner = Owner::estimator;
+    bool decides = true;        ///< whether results depend on it
+    std::string option = name;  ///< its name in the tables of channels and priors
 };
 
-/// In the order in which a grid of several settings is run through: the last changes fastest.
+/// In the order of the points of a grid: the last setting changes fastest.
 const std::vector<Setting>& setting_table();
 
 Value get(const Task& task, const Setting& setting);
 void set(Task& task, const Setting& setting, const Value& value);
 
-/// Whether the estimator and the prior of this task have the setting.
+/// Whether the estimator, the channel or the prior of this task has the setting.
 bool applies(const Task& task, const Setting& setting);
 
-/// The settings that decide the result, as JSON in one line with all digits; equal exactly for equal
-/// problems.
+/// The settings that decide the result, as one line of JSON with all digits. Equal for equal problems only.
 std::string canonical(const Task& task);
 
 /// A fingerprint of canonical(task) and of the format of the store.
 std::string key(const Task& task);
 
-std::unique_ptr<priors::Prior> make_prior(const Task& task);
-std::unique_ptr<channels::Channel> make_channel(const Task& task);
-/// Of the estimators of several layers.
-channels::DeepAttention make_deep_channel(const Task& task);
+/// The channel and the priors of the task. Throws if a spectrum file has changed since the study began.
+model::Model make_model(const Task& task);
 
-/// The strong-recovery threshold of this prior and channel, in alpha, where there is one.
+/// Number of layers of the task's model, without making the model.
+int layers_of(const Task& task);
+
+/// The strong-recovery threshold of the task's model, in alpha; std::nullopt if it has none.
 std::optional<double> strong_recovery(const Task& task);
 
 }  // namespace bayesaim::experiments

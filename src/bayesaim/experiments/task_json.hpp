@@ -4,13 +4,12 @@
 
 #include "bayesaim/experiments/estimator_table.hpp"
 
-/// Tasks and outcomes as JSON objects; only for .cpp files, so that users of the library need no JSON
-/// library.
+/// Tasks and outcomes as JSON. Only .cpp files include this: users of the library need no JSON library.
 namespace bayesaim::experiments {
 
 using Json = nlohmann::ordered_json;
 
-/// The settings that apply to the task; only those that decide the result unless `all`.
+/// The settings of the task; without `all`, only those that decide the result.
 Json to_json(const Task& task, bool all);
 /// Throws InvalidArgument for an unknown setting or a value of the wrong type.
 Task task_from_json(const Json& object);

@@ -38,8 +38,8 @@ std::string quoted(const std::string& text) {
     return out + "'";
 }
 
-/// Runs gnuplot on a script file, without a shell. What it says is kept for the error message only: it warns
-/// of empty ranges, which are no error.
+/// Runs gnuplot on a script file, without a shell. Its output is used for error messages only, because it
+/// also warns of empty ranges, which are no errors.
 void run_gnuplot(const std::filesystem::path& script) {
     const std::string log = script.string() + ".log";
     posix_spawn_file_actions_t actions;

@@ -6,23 +6,22 @@
 
 namespace bayesaim::figures {
 
-/// Size of a picture in typographic points (1/72 inch), at which it is drawn as PDF; SVG and PNG keep the
-/// proportions.
+/// Size of a PDF picture in typographic points (1/72 inch); SVG and PNG keep the proportions.
 struct Canvas {
     double width = 480, height = 320;
 };
 
-/// Draws with gnuplot. `script` is everything but terminal and output, which follow from the file's ending
+/// Draws with gnuplot. `script` has no lines for terminal and output, which follow from the file's ending
 /// (.png, .svg or .pdf). The picture replaces `output` only when it is complete.
 void render(const std::string& script, const std::filesystem::path& output, const Canvas& canvas = {});
 
-/// Throws InvalidArgument unless the file ends in .png, .svg or .pdf: for a check before long work.
+/// Throws InvalidArgument unless the file ends in .png, .svg or .pdf. Call it before a long computation.
 void check_picture_name(const std::filesystem::path& output);
 
 /// A gnuplot data block `$name << EOD ...`, one row per index, columns of equal length.
 std::string data_block(const std::string& name, const std::vector<std::vector<double>>& columns);
 
-/// Colours that stay apart for colour-blind readers (Okabe and Ito), darkest first.
+/// Colours that colour-blind readers can tell apart (Okabe and Ito), darkest first.
 namespace colour {
 inline constexpr const char* black = "#000000";
 inline constexpr const char* blue = "#0072B2";

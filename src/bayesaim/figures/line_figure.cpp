@@ -36,7 +36,7 @@ std::string style_of(const Series& series) {
     return "with lines";
 }
 
-/// A logarithmic axis has no place for 0, and an error bar must not reach it.
+/// A logarithmic axis cannot show 0, and an error bar must not reach it.
 std::vector<std::vector<double>> columns_of(const Series& series, const LineFigure& figure) {
     std::vector<std::vector<double>> columns = {series.x, series.y};
     if (series.error.empty()) return columns;
@@ -51,7 +51,7 @@ std::vector<std::vector<double>> columns_of(const Series& series, const LineFigu
     return columns;
 }
 
-/// The label of a line at its point next to label_x.
+/// The label of a line, placed at its point next to label_x.
 std::string label_of(const Series& series) {
     if (!series.label_x || series.label.empty() || series.x.empty()) return {};
     std::size_t nearest = 0;

@@ -83,7 +83,7 @@ Curve collect(const Points& points, const std::string& estimator, const Choice& 
               std::string_view value, double x_factor) {
     Curve curve;
     for (const auto& [alpha, values] : values_by_alpha(points, estimator, choice, value)) {
-        const auto mean = numerics::mean_of(values);  // outcomes have finite numbers only
+        const auto mean = numerics::mean_of(values);  // the numbers of outcomes are finite
         curve.x.push_back(alpha * x_factor);
         curve.y.push_back(mean->value);
         if (mean->standard_error) curve.error.push_back(*mean->standard_error);

@@ -16,7 +16,7 @@ namespace bayesaim::figures {
 /// quick: smaller dimension and fewer seeds, a minute at most; full: the sizes of the paper.
 enum class Size { quick, full };
 
-/// A number that a reader would look for, with what it should be.
+/// A number that a reader would look for, with its expected value.
 struct Headline {
     std::string what;
     numerics::Mean measured;
@@ -40,45 +40,44 @@ struct PaperFigure {
 const std::vector<PaperFigure>& paper_figures();
 const PaperFigure& find_paper_figure(const std::string& name);
 
-/// What was drawn, and from what.
+/// The files that were drawn, and the runs behind them.
 struct Drawn {
     Composition composition;
     experiments::SweepResult sweep;
     std::vector<std::filesystem::path> files;  ///< pictures first
 };
 
-/// Runs what is missing of the study in `directory`/runs/NAME-SIZE and writes NAME.pdf, .svg, .png, the
-/// numbers in them as NAME.csv, the gnuplot script and the provenance as NAME.json to `directory`. Nothing is
-/// drawn if the sweep was stopped.
+/// Runs the missing points of the study in `directory`/runs/NAME-SIZE. Writes NAME.pdf, .svg, .png, their
+/// numbers as NAME.csv, the gnuplot script and the provenance as NAME.json to `directory`. Draws nothing if
+/// the sweep was stopped.
 Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
                         const experiments::SweepOptions& options);
 
 /// The numbers of a figure: series, x, y, standard_error, one line per point.
 std::string csv_of(const LineFigure& figure);
 
-// ---- for the figures themselves
-// ----------------------------------------------------------------------------
+// ---- for the figures themselves ---------------------------------------------------------------------------
 
-/// Which points belong to a series.
+/// Whether a point belongs to a series.
 using Choice = std::function<bool(const experiments::Task&)>;
 
-/// The mean of a value over the seeds of each alpha, in the order of alpha, with its standard error where
-/// there are several; x is alpha times a factor.
+/// The mean of a value over the seeds of each alpha, in the order of alpha, with its standard error if there
+/// are several seeds; x is alpha times a factor.
 struct Curve {
     std::vector<double> x, y, error;
 };
 Curve collect(const Points& points, const std::string& estimator, const Choice& choice,
               std::string_view value = "error", double x_factor = 1);
 
-/// Adds the headline of the measured point in the middle of a curve, next to the theory of the same point;
-/// none if there is no such point, because runs failed. `what` has braces in the place of alpha.
+/// Adds a headline for the measured point in the middle of a curve, with the theory at the same point. Adds
+/// none if runs failed and there is no such point. `what` has braces in the place of alpha.
 void add_headline(Composition& composition, std::string_view what, const Points& points,
                   const std::string& estimator, Choice choice, std::string_view value = "error");
 
 Series line(std::string label, Curve curve, const char* colour, Series::Style style = Series::Style::line);
 Series dots(std::string label, Curve curve, const char* colour, Series::Style style = Series::Style::dots);
 
-/// "d = 60, 4 seeds (quick)" of the runs of an estimator.
+/// A caption for the runs of an estimator, such as "d = 60, 4 seeds (quick)".
 std::string describe_runs(const Points& points, const std::string& estimator, Size size);
 
 namespace paper {
@@ -89,7 +88,7 @@ PaperFigure softmax();
 PaperFigure linear();
 PaperFigure many_tokens();
 PaperFigure softmax_small_width();
-PaperFigure deep();  // what the paper leaves open
+PaperFigure deep();  // several layers, which the paper leaves open
 }  // namespace paper
 
 }  // namespace bayesaim::figures

@@ -6,8 +6,7 @@
 
 namespace bayesaim::figures {
 
-/// Heat map of the error over alpha (across) and width (up), with the strong-recovery line where there is
-/// one.
+/// Heat map of the error over alpha (across) and width (up), with the strong-recovery line if there is one.
 struct PhaseFigure {
     std::string title;
     std::vector<double> alpha, width, error;     ///< one entry per point, alpha running fastest

@@ -6,8 +6,8 @@
 
 namespace bayesaim::figures {
 
-/// The spectrum of S + sqrt(D) Xi: density with the histogram of one sampled matrix above, the Bayes-optimal
-/// shrinkage of its eigenvalues below.
+/// The spectrum of S + sqrt(D) Xi. Above: its density and the histogram of one sampled matrix. Below: the
+/// Bayes-optimal shrinkage of its eigenvalues.
 struct SpectrumFigure {
     std::string title;
     std::vector<double> x, density, denoised;  ///< theory on a grid

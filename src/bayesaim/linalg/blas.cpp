@@ -18,7 +18,7 @@ CBLAS_TRANSPOSE cblas_flag(Transpose t) { return t == Transpose::yes ? CblasTran
 
 int as_int(Eigen::Index size) { return static_cast<int>(size); }
 
-/// BLAS wants a leading dimension of at least one, also for empty matrices.
+/// BLAS requires a leading dimension of at least one, also for empty matrices.
 template <class M>
 int leading_dimension(const M& matrix) {
     return as_int(std::max<Eigen::Index>(1, matrix.outerStride()));
@@ -49,8 +49,8 @@ int blas_threads() {
 
 const char* better_blas_kernels() {
 #if defined(__x86_64__)
-    if (std::string_view(openblas_get_corename()) != "Prescott")
-        return nullptr;  // what an unknown processor becomes
+    // OpenBLAS takes a processor that it does not know for this one.
+    if (std::string_view(openblas_get_corename()) != "Prescott") return nullptr;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
         return "SkylakeX";
@@ -83,6 +83,20 @@ void multiply(float alpha, const ConstFloatMatrixRef& a, Transpose transpose_a, 
     multiply_with(cblas_sgemm, alpha, a, transpose_a, b, transpose_b, beta, c);
 }
 
+void solve_lower(const ConstMatrixRef& lower, Transpose transpose, MatrixRef x) {
+    check_size("columns of a triangle", lower.cols(), lower.rows());
+    check_size("rows of the right side", x.rows(), lower.rows());
+    const SerialBlas serial;
+    cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, cblas_flag(transpose), CblasNonUnit, as_int(x.rows()),
+                as_int(x.cols()), 1, lower.data(), leading_dimension(lower), x.data(), leading_dimension(x));
+}
+
+Matrix transposed_product(const ConstMatrixRef& a, const ConstMatrixRef& b) {
+    Matrix c(a.cols(), b.cols());
+    multiply(1, a, Transpose::yes, b, Transpose::no, 0, c);
+    return c;
+}
+
 Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b) {
     Matrix c(a.rows(), b.cols());
     multiply(1, a, Transpose::no, b, Transpose::no, 0, c);
@@ -99,7 +113,7 @@ void multiply_by_lower_with(Trmm trmm, const ConstRef& lower, const ConstRef& x,
     check_size("columns of the product", product.cols(), x.cols());
     const SerialBlas serial;
     if (lower.rows() <= 200) {
-        // Thin products are small enough for kernels that copy nothing: a fifth faster than dtrmm.
+        // Thin products run on kernels that copy nothing, a fifth faster than dtrmm.
         constexpr Eigen::Index strip = 16;
         for (Eigen::Index first = 0; first < lower.rows(); first += strip) {
             const Eigen::Index width = std::min(strip, lower.rows() - first), end = first + width;

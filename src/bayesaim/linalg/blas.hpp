@@ -2,8 +2,8 @@
 #pragma once
 #include <Eigen/Core>
 
-/// The large products, on OpenBLAS. Each call runs BLAS on one thread: parallelism is ours (core/parallel),
-/// because OpenBLAS with several threads does not give the same bits.
+/// The large products, on OpenBLAS. Each call runs BLAS on one thread. The library runs calls in parallel
+/// itself (core/parallel), because OpenBLAS with several threads does not give the same bits.
 namespace bayesaim::linalg {
 
 using Matrix = Eigen::MatrixXd;  ///< column-major
@@ -22,13 +22,19 @@ void multiply(double alpha, const ConstMatrixRef& a, Transpose transpose_a, cons
 void multiply(float alpha, const ConstFloatMatrixRef& a, Transpose transpose_a, const ConstFloatMatrixRef& b,
               Transpose transpose_b, float beta, FloatMatrixRef c);
 
-/// A B
+/// The product A B.
 Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b);
 
-/// L X for a lower triangle L: half a product. What is above the diagonal has to be 0.
+/// A^T B
+Matrix transposed_product(const ConstMatrixRef& a, const ConstMatrixRef& b);
+
+/// L X for a lower triangle L: half a product. The entries above the diagonal must be 0.
 void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, MatrixRef product);
 void multiply_by_lower(const ConstFloatMatrixRef& lower, const ConstFloatMatrixRef& x,
                        FloatMatrixRef product);
+
+/// X <- op(L)^-1 X for a lower triangle L. What is above the diagonal is not read.
+void solve_lower(const ConstMatrixRef& lower, Transpose transpose, MatrixRef x);
 
 /// lower += alpha A A^T on the lower triangle: half a product.
 void add_gram(double alpha, const ConstMatrixRef& a, MatrixRef lower);
@@ -37,16 +43,15 @@ void add_gram(float alpha, const ConstFloatMatrixRef& a, FloatMatrixRef lower);
 /// alpha A A^T, both triangles filled.
 Matrix gram(double alpha, const ConstMatrixRef& a);
 
-/// The number of threads that OpenBLAS uses outside our calls (ours leave it as it was).
+/// The number of threads that OpenBLAS uses outside the functions of this header, which do not change it.
 int blas_threads();
 
-/// The kernels OpenBLAS should have chosen, by the name that the environment variable OPENBLAS_CORETYPE
-/// takes, or null if its own choice is fine. A processor newer than OpenBLAS is taken for the oldest one, at
-/// a third of the speed; the variable is read when OpenBLAS is loaded, so a program has to set it and start
-/// again.
+/// The kernels that OpenBLAS should have chosen, as a value of the environment variable OPENBLAS_CORETYPE, or
+/// null if its own choice is fine. OpenBLAS takes a processor newer than itself for the oldest one, at a
+/// third of the speed. It reads the variable when it is loaded, so a program has to set it and start again.
 const char* better_blas_kernels();
 
-/// While one of these lives BLAS runs on one thread. Nested and concurrent scopes count.
+/// BLAS runs on one thread while an object of this class exists. Scopes may be nested and concurrent.
 class SerialBlas {
   public:
     SerialBlas();

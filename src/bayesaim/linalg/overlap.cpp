@@ -3,38 +3,38 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include <Eigen/Dense>
+#include "bayesaim/core/record.hpp"
+#include "bayesaim/linalg/decompositions.hpp"
+#include "bayesaim/linalg/symmetric_eigen.hpp"
 
 namespace bayesaim::linalg {
-namespace {
-
-/// Eigen 3.4 does not compile the eigendecomposition of matrices with DontAlign.
-using Aligned = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, max_layers, max_layers>;
-
-}  // namespace
 
 Overlap symmetric_part(const Overlap& matrix) { return 0.5 * (matrix + matrix.transpose()); }
 
 Overlap inverse(const Overlap& matrix) {
     if (matrix.rows() == 1) return scalar_overlap(1 / matrix(0, 0));
-    return Aligned(matrix).inverse();
+    return solve_general(matrix, Matrix::Identity(matrix.rows(), matrix.rows()));
 }
 
+double determinant(const Overlap& symmetric) { return symmetric_eigenvalues(symmetric).prod(); }
+
 bool positive_definite(const Overlap& symmetric) {
-    return symmetric.allFinite() && Eigen::LLT<Aligned>(Aligned(symmetric)).info() == Eigen::Success;
+    return symmetric.allFinite() && cholesky(symmetric).has_value();
 }
 
 double smallest_eigenvalue(const Overlap& symmetric) {
-    return Eigen::SelfAdjointEigenSolver<Aligned>(Aligned(symmetric), Eigen::EigenvaluesOnly).eigenvalues()[0];
+    if (!symmetric.allFinite()) return std::numeric_limits<double>::quiet_NaN();
+    return symmetric_eigenvalues(symmetric)[0];
 }
 
 Overlap with_eigenvalues_above(const Overlap& symmetric, double bound) {
     if (symmetric.rows() == 1) return scalar_overlap(std::max(symmetric(0, 0), bound));
-    const Eigen::SelfAdjointEigenSolver<Aligned> solver{Aligned(symmetric)};
-    if (solver.eigenvalues()[0] >= bound) return symmetric;
-    return solver.eigenvectors() * solver.eigenvalues().cwiseMax(bound).asDiagonal() *
-           solver.eigenvectors().transpose();
+    if (!symmetric.allFinite()) return symmetric;
+    const auto [values, vectors] = symmetric_eigen(symmetric);
+    if (values[0] >= bound) return symmetric;
+    return (vectors * values.cwiseMax(bound).asDiagonal()).lazyProduct(vectors.transpose());
 }
 
 Overlap lower_root(const Overlap& symmetric) {
@@ -44,8 +44,10 @@ Overlap lower_root(const Overlap& symmetric) {
         if (rest <= 1e-14 * symmetric(j, j)) continue;
         root(j, j) = std::sqrt(rest);
         for (Eigen::Index i = j + 1; i < symmetric.rows(); ++i) {
-            const double largest = std::sqrt(std::max(symmetric(i, i) - root.row(i).head(j).squaredNorm(), 0.0));
-            const double entry = (symmetric(i, j) - root.row(i).head(j).dot(root.row(j).head(j))) / root(j, j);
+            const double largest =
+                std::sqrt(std::max(symmetric(i, i) - root.row(i).head(j).squaredNorm(), 0.0));
+            const double entry =
+                (symmetric(i, j) - root.row(i).head(j).dot(root.row(j).head(j))) / root(j, j);
             root(i, j) = std::clamp(entry, -largest, largest);
         }
     }
@@ -53,11 +55,28 @@ Overlap lower_root(const Overlap& symmetric) {
 }
 
 Eigen::VectorXd solve(const Overlap& positive, const Eigen::VectorXd& right_side) {
-    return Aligned(positive).ldlt().solve(right_side);
+    return solve_positive(positive, right_side);
+}
+
+Value to_value(const Overlap& matrix) {
+    if (matrix.size() == 1) return matrix(0, 0);
+    Value::List rows;
+    for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
+        Value::List row;
+        for (Eigen::Index j = 0; j < matrix.cols(); ++j) row.emplace_back(matrix(i, j));
+        rows.emplace_back(std::move(row));
+    }
+    return rows;
+}
+
+Value diagonal_value(const Overlap& matrix) {
+    Value::List values;
+    for (Eigen::Index i = 0; i < matrix.rows(); ++i) values.emplace_back(matrix(i, i));
+    return values;
 }
 
 Eigen::VectorXd solve_linear(const Eigen::MatrixXd& matrix, const Eigen::VectorXd& right_side) {
-    return matrix.partialPivLu().solve(right_side);
+    return solve_general(matrix, right_side);
 }
 
 }  // namespace bayesaim::linalg

@@ -4,7 +4,7 @@
 #include "bayesaim/core/random.hpp"
 #include "bayesaim/linalg/blas.hpp"
 
-/// Random matrices. Entry (i, j) depends on the stream and its place only, not on the number of threads.
+/// Random matrices. Entry (i, j) depends on the stream and on (i, j) only, not on the number of threads.
 namespace bayesaim::linalg {
 
 /// Independent N(0, 1) entries.

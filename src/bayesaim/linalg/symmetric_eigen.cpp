@@ -21,7 +21,7 @@ void dorgqr_(const int* m, const int* n, const int* k, double* a, const int* lda
 namespace bayesaim::linalg {
 namespace {
 
-/// LAPACK's verdict: negative means a wrong argument (our fault), positive that the method failed.
+/// LAPACK's return value: negative means a wrong argument (a bug here), positive that the method failed.
 void check_info(const char* routine, int info) {
     if (info != 0) throw std::runtime_error(fmt::format("LAPACK {} failed with info = {}", routine, info));
 }
@@ -34,7 +34,7 @@ Vector eigen_in_place(Matrix& a, char job) {
     const int n = static_cast<int>(a.rows());
     double best_size = 0;
     int best_isize = 0, info = 0;
-    const int ask = -1;  // a size of -1 asks for the best one
+    const int ask = -1;  // a workspace size of -1 asks LAPACK for the best size
     dsyevd_(&job, "L", &n, a.data(), &n, values.data(), &best_size, &ask, &best_isize, &ask, &info);
     check_info("dsyevd (workspace)", info);
     std::vector<double> work(static_cast<std::size_t>(best_size));

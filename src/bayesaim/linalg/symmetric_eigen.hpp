@@ -14,17 +14,17 @@ struct SymmetricEigen {
 /// Eigendecomposition of a symmetric matrix (LAPACK dsyevd: divide and conquer). Reads the lower triangle.
 SymmetricEigen symmetric_eigen(Matrix a);
 
-/// Only the eigenvalues, ascending.
+/// The eigenvalues alone, ascending.
 Vector symmetric_eigenvalues(Matrix a);
 
-/// vectors * diag(values) * vectors^T, exactly symmetric; blocks of the lower triangle only, half a product.
+/// vectors * diag(values) * vectors^T, exactly symmetric. Computes the lower triangle only: half a product.
 Matrix from_eigen(const ConstMatrixRef& vectors, const Vector& values, ThreadPool& pool);
 
 /// Throws InvalidArgument unless the matrix is square, finite and symmetric to 1e-10 of its largest entry.
 void check_symmetric(const char* name, const ConstMatrixRef& matrix);
 
-/// The orthogonal factor of a Gaussian matrix with positive diagonal in the triangular one (LAPACK dgeqrf,
-/// dorgqr): Haar distributed when `gaussian` has independent standard normal entries.
+/// The orthogonal factor Q of `gaussian` = Q R with positive diagonal of R (LAPACK dgeqrf, dorgqr). Q is Haar
+/// distributed if `gaussian` has independent standard normal entries.
 Matrix haar_orthogonal(Matrix gaussian);
 
 }  // namespace bayesaim::linalg

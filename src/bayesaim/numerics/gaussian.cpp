@@ -18,9 +18,9 @@ constexpr double log_sqrt_two_pi = 0.918938533204672741780;
 constexpr double inverse_sqrt_two_pi = 0.398942280401432677940;
 
 /// M(x) for x >= 0: (x + 5/4) M(x) is a polynomial in t = (x - 5)/(x + 5), |t| <= 1, to 1e-17 (Chebyshev
-/// interpolation of 40-digit values, written in powers of t: their absolute values add up to 1.8, so nothing
-/// cancels). Even and odd powers are summed apart, two short chains in place of a long one.
-/// X is double or an Eigen array.
+/// interpolation of 40-digit values, written in powers of t; the absolute values of the coefficients sum to
+/// 1.8, so nothing cancels). Even and odd powers are summed separately: two short chains instead of a long
+/// one. X is double or an Eigen array.
 template <class X>
 X mills_ratio_of_positive(const X& x) {
     const X t = (x - 5.0) / (x + 5.0);
@@ -71,7 +71,7 @@ struct UnitRule {
 };
 
 /// G(h, a) = int_0^inf exp(-a y - y^2/2) h / (h^2 + (a + y)^2) dy for h, a >= 0. The poles of the integrand
-/// lie at the distance sqrt(h^2 + a^2) from the path; 24 nodes give 1e-15 once that is 2 or more.
+/// lie at the distance sqrt(h^2 + a^2) from the path; 24 nodes give 1e-15 if the distance is 2 or more.
 double edge_integral(double h, double a) {
     static const UnitRule<24> rule;
     constexpr double decay = 38;  // the integrand is dropped below exp(-38)
@@ -123,8 +123,8 @@ void scaled_log_normal_cdf(std::span<const double> x, std::span<double> scaled, 
         Chunk at = Chunk::Zero();
         std::copy_n(x.data() + done, count, at.data());
         // With e = phi(max(x, 0)), e M is 1 - Phi(x) for x >= 0 and exp(x^2/2) Phi(x) for x < 0. No branches:
-        // at 0, where `positive` passes from 0 to 1, both are 1/2. The floor keeps denormal numbers out,
-        // which are slow.
+        // at 0, where `positive` passes from 0 to 1, both are 1/2. The floor avoids denormal numbers, which
+        // are slow.
         const Chunk positive = (at * 1e300).min(1.0).max(0.0);
         const Chunk e = inverse_sqrt_two_pi * (-0.5 * at.max(0.0).square()).max(-700.0).exp();
         const Chunk tail = e * mills_ratio_of_positive<Chunk>(at.abs());
@@ -141,8 +141,8 @@ void scaled_log_normal_cdf(std::span<const double> x, std::span<double> scaled, 
 /// |k2|. In polar coordinates its mass is a sum over the two edges. Far from the origin:
 ///   Phi2 = [k1, k2 > 0] - sign(k1) I1 - sign(k2) I2,      S = exp(-R^2/2)/(2 pi) = phi(k) phi(a),
 ///   I = S G(|k|, -a) for a <= 0,   I = Phi(-|k|) - S G(|k|, a) for a > 0,
-/// where no sum cancels unless c is close to -1. It is evaluated in units of S or of phi(k1), k1 <= k2, so
-/// that nothing underflows. Near the origin:
+/// where no sum cancels unless c is close to -1. The sum is evaluated in units of S or of phi(k1), k1 <= k2,
+/// so that nothing underflows. Near the origin:
 ///   Phi2 = acos(-c)/(2 pi) + sum_i (Phi(k_i) - 1/2)/2 + k_i/(2 pi) int_0^{a_i} (1 - exp(-rho^2/2))/rho^2 dy,
 /// rho^2 = k_i^2 + y^2.
 BivariateNormalCdf bivariate_normal_cdf(double k1, double k2, double c) {
@@ -175,12 +175,12 @@ BivariateNormalCdf bivariate_normal_cdf(double k1, double k2, double c) {
                 normal_density(k2) * normal_cdf(a2) / p, unit / (s * p)};
     }
     const double sign2 = k2 > 0 ? -1 : 1;
-    if (a1 <= 0) {  // then a2 <= 0: in units of S
+    if (a1 <= 0) {  // then a2 <= 0; units of S
         const double p = g1 + sign2 * g2;
         return {std::log(p) - 0.5 * radius_squared - 2 * log_sqrt_two_pi, mills_ratio(-a1) / p,
                 mills_ratio(-a2) / p, 1 / (s * p)};
     }
-    // In units of phi(k1), where S is phi(a1).
+    // In units of phi(k1), S is phi(a1).
     const double unit = normal_density(a1);
     const double density2 = std::exp(0.5 * (k1 - k2) * (k1 + k2));
     const double edge2 = a2 > 0 ? density2 * mills_ratio(std::abs(k2)) - unit * g2 : unit * g2;

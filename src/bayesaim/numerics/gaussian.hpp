@@ -2,9 +2,10 @@
 #pragma once
 #include <span>
 
-/// The standard normal law in one and two dimensions, to relative accuracy also where it underflows:
+/// The standard normal law in one and two dimensions. The results have relative accuracy even where the law
+/// itself underflows:
 ///   phi(x) = exp(-x^2/2) / sqrt(2 pi),   Phi(x) = int_{-inf}^x phi.
-/// Everything rests on the Mills ratio Phi(-x)/phi(x), which neither under- nor overflows for x >= 0.
+/// All functions use the Mills ratio Phi(-x)/phi(x), which neither underflows nor overflows for x >= 0.
 namespace bayesaim::numerics {
 
 double normal_density(double x);
@@ -35,7 +36,7 @@ struct BivariateNormalCdf {
     double density_ratio;    ///< phi2(k1, k2; c) / Phi2
 };
 
-/// All four in relative accuracy for |k1|, |k2| <= 1e150 and |c| < 1; digits are lost as c -> -1 only.
+/// All four have relative accuracy for |k1|, |k2| <= 1e150 and |c| < 1; digits are lost only as c -> -1.
 /// Pinned by: BivariateNormalCdf.AgreesWithHighPrecisionQuadrature.
 BivariateNormalCdf bivariate_normal_cdf(double k1, double k2, double c);
 

@@ -8,9 +8,8 @@
 #include <numeric>
 #include <vector>
 
-#include <Eigen/Dense>
-
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/linalg/decompositions.hpp"
 #include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 namespace bayesaim::numerics {
@@ -20,9 +19,9 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr int least_pilot = 512;  // points of the reference and of each round; more if half as many count
+constexpr int least_pilot = 512;  // of the reference and of each round: at least so many points
 constexpr int most_rounds = 12;
-constexpr double enough = 0.4;  // of the points of a round, effective: ends the rounds
+constexpr double enough = 0.4;  // effective fraction of the points that ends the rounds
 constexpr int most_maxima = 3;
 constexpr double reference_share = 0.15;
 constexpr double wide_share = 0.25, wider = 1.8;  // copies of the Gaussians for the tails
@@ -30,22 +29,33 @@ constexpr double nothing = -1e300;                // stands for log 0
 
 struct Gaussian {
     Gaussian(VectorXd at, const MatrixXd& covariance, double part) : mean(std::move(at)), share(part) {
-        root = covariance.llt().matrixL();
-        log_determinant = root.diagonal().array().log().sum();
+        if (auto lower = linalg::cholesky(covariance)) root = std::move(*lower);
+        if (valid()) log_determinant = root.diagonal().array().log().sum();
     }
 
     void widen(double factor) {
         root *= factor;
         log_determinant += static_cast<double>(mean.size()) * std::log(factor);
     }
-    bool valid() const { return std::isfinite(log_determinant) && mean.allFinite(); }
-    MatrixXd covariance() const { return root * root.transpose(); }
-    /// In deviations, squared.
+    /// Whether the covariance was positive definite and all numbers are finite.
+    bool valid() const { return root.size() > 0 && root.allFinite() && mean.allFinite(); }
+    MatrixXd covariance() const { return linalg::gram(1, root); }
+    /// Squared distance in deviations.
     double distance(const VectorXd& x) const {
-        return root.triangularView<Eigen::Lower>().solve(x - mean).squaredNorm();
+        VectorXd z = x - mean;
+        for (Index i = 0; i < z.size(); ++i) {
+            for (Index j = 0; j < i; ++j) z[i] -= root(i, j) * z[j];
+            z[i] /= root(i, i);
+        }
+        return z.squaredNorm();
+    }
+    MatrixXd whitened(const MatrixXd& points) const {
+        MatrixXd z = points.colwise() - mean;
+        linalg::solve_lower(root, linalg::Transpose::no, z);
+        return z;
     }
     Eigen::ArrayXd log_density(const MatrixXd& points) const {
-        const MatrixXd z = root.triangularView<Eigen::Lower>().solve(points.colwise() - mean);
+        const MatrixXd z = whitened(points);
         const double at_mean =
             -log_determinant - 0.5 * static_cast<double>(mean.size()) * std::log(2 * std::numbers::pi);
         return at_mean - 0.5 * z.colwise().squaredNorm().transpose().array();
@@ -58,7 +68,7 @@ struct Gaussian {
 
 using Mixture = std::vector<Gaussian>;
 
-/// The Gaussians share what the reference leaves.
+/// Scales the shares of the Gaussians to the sum 1 - reference_share.
 void normalize(Mixture& mixture) {
     double sum = 0;
     for (const Gaussian& part : mixture) sum += part.share;
@@ -109,19 +119,20 @@ class Surface {
     VectorXd spread_;
 };
 
-/// A Gaussian at the maximum of f that damped Newton steps reach; its share, log of the mass below it.
+/// A Gaussian at the maximum of f that damped Newton steps reach. Its share is the log of its mass under f.
 Gaussian climb(const Surface& surface, VectorXd x, const VectorXd& spread) {
     constexpr double longest = 3, settled = 1e-2, flattest = 0.02;
     double value = surface.value(x), damping = 1e-3;
     VectorXd gradient;
     MatrixXd curvature;
     surface.differentiate(x, value, gradient, curvature);
-    Eigen::SelfAdjointEigenSolver<MatrixXd> solver(curvature);
+    linalg::SmallEigen eigen(x.size());
+    eigen.compute(curvature);
     for (int iteration = 0; iteration < 40 && damping < 1e6; ++iteration) {
-        const VectorXd bend = solver.eigenvalues().cwiseAbs().cwiseMax(1e-3) * (1 + damping);
-        VectorXd step =
-            solver.eigenvectors() *
-            (solver.eigenvectors().transpose() * gradient).cwiseQuotient((bend.array() + damping).matrix());
+        const VectorXd bend = eigen.values().cwiseAbs().cwiseMax(1e-3) * (1 + damping);
+        const VectorXd slope = eigen.vectors().transpose().lazyProduct(gradient);
+        const VectorXd along = slope.array() / (bend.array() + damping);
+        VectorXd step = eigen.vectors().lazyProduct(along);
         step *= std::min(1.0, longest / step.cwiseAbs().maxCoeff());
         const double next = surface.value(x + step);
         if (!(next > value)) {
@@ -133,12 +144,12 @@ Gaussian climb(const Surface& surface, VectorXd x, const VectorXd& spread) {
         value = next;
         damping = std::max(damping / 5, 1e-8);
         surface.differentiate(x, value, gradient, curvature);
-        solver.compute(curvature);
+        eigen.compute(curvature);
         if (gain < settled) break;
     }
-    const MatrixXd axes = spread.asDiagonal() * solver.eigenvectors();
-    const VectorXd variances = solver.eigenvalues().cwiseMax(flattest).cwiseInverse();
-    Gaussian result(x.cwiseProduct(spread), 1.5 * axes * variances.asDiagonal() * axes.transpose(), 0);
+    const VectorXd deviations = eigen.values().cwiseMax(flattest).cwiseInverse().cwiseSqrt();
+    const MatrixXd axes = spread.asDiagonal() * eigen.vectors() * deviations.asDiagonal();
+    Gaussian result(x.cwiseProduct(spread), linalg::gram(1.5, axes), 0);
     result.share = value + result.log_determinant;
     return result;
 }
@@ -181,7 +192,7 @@ Mixture at_maxima(const ImportanceTarget& target, const MatrixXd& points, const 
     return mixture;
 }
 
-/// Points of the mixture, with their weights and the part that each density has in the mixture's.
+/// Points of the mixture, their weights, and the part of each density in the density of the mixture.
 struct Draw {
     MatrixXd points;
     VectorXd log_target, log_weight;
@@ -196,7 +207,7 @@ Draw draw(const ImportanceTarget& target, const Mixture& mixture, const MatrixXd
     result.log_target.resize(count);
     result.log_parts.resize(count, parts + 1);
     for (Index n = 0; n < count; ++n) {
-        // Multiples of the golden ratio: each density gets its share of any run of points.
+        // Multiples of the golden ratio give each density its share of any run of points.
         const double turn = static_cast<double>(n) * (std::numbers::phi - 1);
         double left = turn - std::floor(turn) - reference;
         if (left < 0) {
@@ -204,7 +215,7 @@ Draw draw(const ImportanceTarget& target, const Mixture& mixture, const MatrixXd
         } else {
             std::size_t k = 0;
             while (k + 1 < mixture.size() && left >= mixture[k].share) left -= mixture[k++].share;
-            result.points.col(n) = mixture[k].mean + mixture[k].root * normals.col(n);
+            result.points.col(n) = mixture[k].mean + mixture[k].root.lazyProduct(normals.col(n));
         }
         const auto at = target.at(result.points.col(n));
         result.log_target[n] = std::isfinite(at.target) ? at.target : nothing;
@@ -233,9 +244,8 @@ VectorXd relative_weights(const VectorXd& log_weight, double power = 1) {
 Gaussian fitted(const MatrixXd& points, const VectorXd& r, double widening, double keep,
                 const MatrixXd& covariance) {
     const double mass = r.sum();
-    VectorXd mean = points * r / mass;
-    const MatrixXd centred = points.colwise() - mean;
-    const MatrixXd own = centred * r.asDiagonal() * centred.transpose() / mass;
+    VectorXd mean = linalg::product(points, r) / mass;
+    const MatrixXd own = linalg::gram(1 / mass, (points.colwise() - mean) * r.cwiseSqrt().asDiagonal());
     return Gaussian(std::move(mean), (1 - keep) * widening * own + keep * covariance, mass);
 }
 
@@ -254,18 +264,18 @@ Mixture adapted(const Mixture& mixture, const Draw& sample) {
     };
     for (std::size_t k = 0; k < mixture.size(); ++k) {
         const VectorXd r = part_of(static_cast<Index>(k));
-        const double own = r.sum() * effective;  // how many points speak for it
+        const double own = r.sum() * effective;  // effective points of this Gaussian
         if (own < 1.5 * dim) continue;
         add(fitted(sample.points, r, 1.1, 2 * dim / (own + 2 * dim), mixture[k].covariance()));
     }
-    // What only the reference finds becomes a Gaussian of its own.
+    // Points that only the reference finds get a new Gaussian.
     const VectorXd r = part_of(static_cast<Index>(mixture.size()));
     if (r.sum() > 0.1 && r.sum() * effective > 2 * dim) {
         const MatrixXd none = MatrixXd::Zero(sample.points.rows(), sample.points.rows());
         add(fitted(sample.points, r, 1.3, 0, none));
     }
-    // Where the mixture is too thin the heaviest point stands out: a Gaussian of the points next to it
-    // (incremental mixtures: Raftery and Bao 2010).
+    // If one point has a large weight, the mixture is too thin there: add a Gaussian fitted to the points
+    // near it (incremental mixtures: Raftery and Bao 2010).
     Index heaviest = 0;
     if (sample.log_weight.maxCoeff(&heaviest) > 0.5 * nothing &&
         relative_weights(sample.log_weight)[heaviest] > 0.02) {
@@ -279,8 +289,7 @@ Mixture adapted(const Mixture& mixture, const Draw& sample) {
         const Index next = std::min(static_cast<Index>(6 * dim), ordered.size() - 1);
         std::nth_element(ordered.data(), ordered.data() + next, ordered.data() + ordered.size());
         const VectorXd near = (distance.array() <= ordered[next]).cast<double>();
-        const MatrixXd own = centred * near.asDiagonal() * centred.transpose() / near.sum();
-        add(Gaussian(at, own, 0.2));
+        add(Gaussian(at, linalg::gram(1 / near.sum(), centred * near.asDiagonal()), 0.2));
     }
     if (result.empty()) return mixture;
     normalize(result);
@@ -330,7 +339,7 @@ WeightedPoints AdaptiveImportance::operator()(const ImportanceTarget& target) co
         result.log_integral = -std::numeric_limits<double>::infinity();
         return result;
     }
-    // Not exp alone, which need not be 0 for -1e300 in vectors.
+    // exp alone does not suffice: vectorised it need not be 0 at -1e300.
     result.weights =
         (sample.log_weight.array() > nothing).select((sample.log_weight.array() - largest).exp(), 0.0);
     const double sum = result.weights.sum();

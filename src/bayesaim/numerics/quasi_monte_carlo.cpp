@@ -42,8 +42,8 @@ std::vector<std::vector<std::uint64_t>> sobol_directions(int dimension, std::siz
     const int bits = static_cast<int>(std::bit_width(points - 1));
     for (int r = 0; r < bits; ++r) {
         std::vector<std::uint64_t> direction(static_cast<std::size_t>(dimension));
-        engine.seed((std::uint64_t{1} << r) -
-                    1);  // the engine leaves out the origin: its first point is our point 1
+        // The engine leaves out the origin: its first point is point 1 here.
+        engine.seed((std::uint64_t{1} << r) - 1);
         engine.generate(direction.begin(), direction.end());
         if (r > 0) exclusive_or(direction, directions.back());
         directions.push_back(std::move(direction));

@@ -13,7 +13,7 @@ namespace bayesaim::numerics {
 Estimate combine(std::span<const double> independent_estimates) {
     check_at_least("number of independent estimates", static_cast<long long>(independent_estimates.size()),
                    2);
-    // One after the other: Eigen would sum in an order that depends on the address of the numbers.
+    // A plain loop, because Eigen sums in an order that depends on the address of the numbers.
     const auto count = static_cast<double>(independent_estimates.size());
     double mean = 0, squares = 0;
     for (const double estimate : independent_estimates) mean += estimate / count;
@@ -22,7 +22,8 @@ Estimate combine(std::span<const double> independent_estimates) {
 }
 
 std::optional<double> Mean::z_score(double expected) const {
-    if (!(standard_error.value_or(0) > 0)) return std::nullopt;
+    constexpr std::size_t fewest = 4;
+    if (count < fewest || !(standard_error.value_or(0) > 0)) return std::nullopt;
     return (value - expected) / *standard_error;
 }
 
@@ -33,7 +34,7 @@ std::optional<Mean> mean_of(std::span<const double> values) {
     if (finite.empty()) return std::nullopt;
     if (finite.size() == 1) return Mean{finite.front()};
     const Estimate all = combine(finite);
-    return Mean{all.value, all.standard_error};
+    return Mean{all.value, all.standard_error, finite.size()};
 }
 
 }  // namespace bayesaim::numerics

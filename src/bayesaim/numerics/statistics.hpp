@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <span>
 
@@ -18,12 +19,14 @@ Estimate combine(std::span<const double> independent_estimates);
 struct Mean {
     double value = 0;
     std::optional<double> standard_error{};  ///< of two or more
+    std::size_t count = 1;
 
-    /// Standard errors between it and what was expected.
+    /// Standard errors between the mean and the expected value. Returns std::nullopt for fewer than four
+    /// repetitions: their standard error is too uncertain to divide by.
     std::optional<double> z_score(double expected) const;
 };
 
-/// Of those values that are finite; nothing if none is.
+/// Mean of the values that are finite; std::nullopt if none is.
 std::optional<Mean> mean_of(std::span<const double> values);
 
 }  // namespace bayesaim::numerics

@@ -5,9 +5,9 @@
 
 namespace bayesaim::priors {
 
-/// The mean S = (1/M) sum_m S_m of M independent tied heads of one width: all that can be learned of heads
-/// whose logits are averaged, h = (1/M) sum_m h^m, so that they are one layer with this prior. The columns of
-/// the M matrices W side by side are those of one that is M times as wide:
+/// The mean S = (1/M) sum_m S_m of M independent tied heads of one width. If the logits of heads are
+/// averaged, h = (1/M) sum_m h^m, only this mean can be learned, so the heads are one layer with this prior.
+/// The M matrices W side by side form one matrix that is M times as wide:
 ///   S = M^(-1/2) x (tied attention of width M rho).
 /// Pinned by: MultiHead.MeanOfHeadsIsAWiderLayer.
 class MultiHead final : public Prior {
@@ -20,7 +20,7 @@ class MultiHead final : public Prior {
     }
     const spectral::SpectralLaw& law() const override { return law_; }
 
-    /// The mean of `heads` draws of tied attention, from streams index * heads, index * heads + 1, ..
+    /// The mean of `heads` draws of tied attention, from the streams index * heads, index * heads + 1, ...
     linalg::Matrix sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
                           ThreadPool& pool) const override;
 

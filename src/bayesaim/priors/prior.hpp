@@ -19,10 +19,10 @@ class Prior {
 
     virtual std::string name() const = 0;
 
-    /// Parameters that go with every result, e.g. {{"width", 0.5}}.
+    /// The parameters that every result reports, e.g. {{"width", 0.5}}.
     virtual std::vector<std::pair<std::string, double>> parameters() const = 0;
 
-    /// Law of the eigenvalues of S for large d. Lives as long as the prior.
+    /// Law of the eigenvalues of S for large d. The prior owns it.
     virtual const spectral::SpectralLaw& law() const = 0;
 
     /// A draw of S. The same (dim, seed, index) gives the same bits for any number of threads.

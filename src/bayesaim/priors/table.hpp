@@ -9,24 +9,24 @@
 
 namespace bayesaim::priors {
 
-/// What a prior chosen by name may need.
+/// What a prior chosen by name may take.
 struct PriorOptions {
-    double width = 1;             ///< r / d
-    std::string spectrum_file{};  ///< for the prior `spectrum`
+    double width = 1;        ///< r / d
+    std::string spectrum{};  ///< name of a file of eigenvalues
+    int heads = 2;           ///< M
 };
 
 struct PriorEntry {
     std::string name;
     std::string summary;
+    std::vector<std::string> options;  ///< the names of those that it takes
     std::function<std::unique_ptr<Prior>(const PriorOptions&)> make;
 };
 
-/// Every prior that can be chosen by name: help texts, Python and the contract tests iterate over this.
+/// Every prior that can be chosen by name; see core/table.hpp.
 const std::vector<PriorEntry>& prior_table();
 
-std::vector<std::string> prior_names();
-
-/// Throws InvalidArgument with the known names when there is no such prior.
+/// Throws InvalidArgument with the known names if there is no such prior.
 std::unique_ptr<Prior> make_prior(const std::string& name, const PriorOptions& options);
 
 }  // namespace bayesaim::priors

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/files.hpp"
 #include "bayesaim/core/random.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
@@ -25,7 +26,7 @@ std::vector<double> parse_line(std::string line, const std::string& place) {
     while ((next = std::find_if(next, end, [](char c) { return c != ' '; })) != end) {
         double value = 0;
         const char* word_end = std::find(next, end, ' ');
-        // from_chars takes no plus sign
+        // from_chars does not accept a plus sign
         const char* digits = *next == '+' && next + 1 != word_end && next[1] != '-' ? next + 1 : next;
         const auto [stop, error] = std::from_chars(digits, word_end, value);
         if (error != std::errc() || stop != word_end) {
@@ -59,10 +60,8 @@ linalg::Matrix UserSpectrum::sample(Eigen::Index dim, std::uint64_t seed, std::u
 }
 
 UserSpectrum read_spectrum(const std::filesystem::path& file) {
+    check_readable("spectrum file", file);
     std::ifstream in(file);
-    if (!in || std::filesystem::is_directory(file)) {
-        throw_invalid("spectrum file", "readable", fmt::format("'{}'", file.string()));
-    }
     std::vector<double> eigenvalues, weights;
     std::string line;
     for (int number = 1; std::getline(in, line); ++number) {

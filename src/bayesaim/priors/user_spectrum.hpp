@@ -8,9 +8,8 @@
 
 namespace bayesaim::priors {
 
-/// A spectrum of the user's own: S = O diag(eigenvalues) O^T with O Haar distributed. At finite d the
-/// eigenvalues are the quantiles (i + 1/2)/d of the given law: they are known exactly, only the eigenvectors
-/// are random.
+/// A spectrum given by the user: S = O diag(eigenvalues) O^T with O Haar distributed. At finite d the
+/// eigenvalues are the quantiles (i + 1/2)/d of the given law; only the eigenvectors are random.
 class UserSpectrum final : public Prior {
   public:
     UserSpectrum(std::span<const double> eigenvalues, std::span<const double> weights)
@@ -28,7 +27,7 @@ class UserSpectrum final : public Prior {
 };
 
 /// Reads one eigenvalue per line, or an eigenvalue and its weight on every line, separated by blanks or a
-/// comma; empty lines and what follows a '#' are skipped. Errors name the file and the line.
+/// comma. Empty lines, and text after a '#', are skipped. Errors name the file and the line.
 UserSpectrum read_spectrum(const std::filesystem::path& file);
 
 }  // namespace bayesaim::priors

@@ -5,8 +5,8 @@
 
 namespace bayesaim::priors {
 
-/// S ~ GOE(d): off-diagonal variance 1/d, semicircle spectrum on [-2, 2]. The limit of tied attention of
-/// infinite width, less its mean; everything is scalar Gaussian: mmse(D) = D/(1+D).
+/// S ~ GOE(d): off-diagonal variance 1/d, semicircle spectrum on [-2, 2]. It is the limit of tied attention
+/// at infinite width, minus its mean. Entries are independent Gaussians, hence mmse(D) = D/(1+D).
 class Wigner final : public Prior {
   public:
     Wigner() : law_(spectral::MarchenkoPasturLaw::semicircle()) {}

@@ -15,7 +15,7 @@ class Wishart final : public Prior {
     std::vector<std::pair<std::string, double>> parameters() const override { return {{"width", width_}}; }
     const spectral::SpectralLaw& law() const override { return law_; }
 
-    /// r is width * dim rounded, and must be at least 1.
+    /// r is width * dim, rounded; it must be at least 1.
     linalg::Matrix sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
                           ThreadPool& pool) const override;
 

@@ -9,8 +9,7 @@ namespace bayesaim::spectral {
 /// A law made of finitely many atoms: mu = sum_i weight_i delta(x - position_i).
 class AtomicLaw final : public SpectralLaw {
   public:
-    /// Weights must be positive and sum to 1 (to 1e-9; the rest is normalised away). Equal positions are
-    /// merged.
+    /// Weights must be positive and sum to 1 within 1e-9. They are normalised, and equal positions merged.
     AtomicLaw(std::span<const double> positions, std::span<const double> weights);
 
     /// The empirical law of a list of eigenvalues.

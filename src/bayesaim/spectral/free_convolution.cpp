@@ -35,13 +35,13 @@ double bracketed_root(Function f, double low, double high, double f_low, double 
 FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance, double accuracy)
     : law_(&law), noise_(noise_variance), accuracy_(accuracy) {
     check_positive("noise variance", noise_variance);
-    check_between("noise variance", noise_variance, 1e-40, 1e40);
+    check_between("noise variance", noise_variance, 1e-30, 1e30);
     find_bulks();
     bool converged = true;
     double tolerance = 0;
     for (Bulk& bulk : bulks_) {
         bulk.first = nodes_.size();
-        // Long panels are enough for a coarse rule, most of the time.
+        // Long panels are mostly enough for a coarse rule.
         const bool coarse = accuracy_ >= 1e-10;
         const bool done = bulk.singularities.empty()
                               ? add_trapezoid_rule(bulk)
@@ -50,7 +50,7 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance, 
         bulk.last = nodes_.size();
         tolerance = std::max(tolerance, quadrature_tolerance(bulk.u));
     }
-    // The mass is known: it finds out rules that only look converged.
+    // The mass is known to be 1. It exposes a rule that only looks converged.
     if (!converged || std::abs(mass() - 1) > 10 * tolerance) {
         nodes_.clear();
         for (Bulk& bulk : bulks_) {
@@ -61,20 +61,19 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance, 
     }
 }
 
-// ---------------------------------------------------------------------------------------------- the curve
-// v(u)
+// ------------------------------------------------------------------------------------------- the curve v(u)
 
-/// (int dmu/(u-x)^2)^{-1/2} outside the support: 0 at its ends, of the order of the distance to it. The bulks
-/// are where it is below D^{1/2}.
+/// (int dmu/(u-x)^2)^{-1/2} outside the support: 0 at the ends of the support, and of the order of the
+/// distance to it. The bulks are the intervals where it is below D^{1/2}.
 double FreeConvolution::clearance(double u) const {
     const double attraction = -law_->stieltjes(u).derivative.real();
     return attraction > 0 && std::isfinite(attraction) ? 1 / std::sqrt(attraction)
                                                        : 0;  // 0 on top of an atom
 }
 
-/// In a gap of the support int dmu/(u-x)^2 is convex: the gap stays open where the minimum is below 1/D.
+/// In a gap of the support int dmu/(u-x)^2 is convex: the gap stays open if the minimum is below 1/D.
 void FreeConvolution::find_bulks() {
-    constexpr double narrow = 0.2;  // closed gaps of less clearance than this times D^{1/2} leave no trace
+    constexpr double narrow = 0.2;  // a closed gap matters if its clearance exceeds this times D^{1/2}
     const std::vector<Interval> support = law_->centred_support();
     const double reach = std::sqrt(noise_);
     std::vector<double> pinches;
@@ -100,21 +99,21 @@ void FreeConvolution::find_bulks() {
     }
 }
 
-/// Where the clearance grows to D^{1/2} on the way from an end of the support to a point beyond.
+/// The point between an end of the support and a point beyond it where the clearance reaches D^{1/2}.
 double FreeConvolution::edge(double support_end, double beyond) const {
     const auto excess = [&](double u) { return clearance(u) - std::sqrt(noise_); };
     const double first = std::nextafter(support_end, beyond);
-    if (first == beyond || excess(first) >= 0) return first;  // nothing to resolve in double precision
+    if (first == beyond || excess(first) >= 0) return first;  // double precision cannot resolve it
     const double at_beyond = excess(beyond);
     if (at_beyond <= 0) return beyond;  // only by round-off
     return beyond > first ? bracketed_root(excess, first, beyond, excess(first), at_beyond)
                           : bracketed_root(excess, beyond, first, at_beyond, excess(first));
 }
 
-/// One step towards v(u) inside a bulk; false when there is nothing left to gain. With y = v^2,
+/// One step towards v(u) inside a bulk. Returns false once a further step cannot improve it. With y = v^2,
 ///   F(y) = 1 / int dmu/((u-x)^2 + y) - D
-/// is a harmonic mean less a constant, so increasing and concave: Newton lands at or left of the root from
-/// anywhere and then climbs to it. The root is in (0, D], because the integral is at most 1/y.
+/// is a harmonic mean minus a constant, so increasing and concave: from any start Newton lands at or left of
+/// the root and then climbs to it. The root is in (0, D], because the integral is at most 1/y.
 bool FreeConvolution::improve_height(Height& height) const {
     const double y = height.y, v = std::sqrt(y);
     const auto [g, g_slope] = law_->stieltjes({height.u, v});
@@ -128,12 +127,12 @@ bool FreeConvolution::improve_height(Height& height) const {
         next = height.low > 0 ? std::sqrt(height.low * height.high) : 1e-3 * height.high;
     }
     height.y = next;
-    // Newton squares the relative change, so after 1e-8 comes round-off.
+    // Newton squares the relative change, so a change of 1e-8 is followed by round-off.
     return std::abs(next - y) > 1e-8 * next && next > 1e-40 * noise_;
 }
 
-/// Fills nodes whose u, weight and guess of v (0 for none) are given. Steps are taken for all nodes in turn:
-/// they do not depend on each other, and the processor overlaps them.
+/// Fills nodes whose u, weight and guess of v (0 for no guess) are given. Steps are taken for all nodes in
+/// turn: the nodes do not depend on each other, so the processor overlaps their steps.
 void FreeConvolution::complete(std::span<Node> nodes) const {
     std::vector<Height> active;
     active.reserve(nodes.size());
@@ -160,8 +159,8 @@ void FreeConvolution::complete(std::span<Node> nodes) const {
     }
 }
 
-/// The same for nodes in ascending order without guesses: a few first, from which the heights of the others
-/// are guessed.
+/// The same for nodes in ascending order without guesses: a few nodes come first, and the heights of the
+/// others are guessed from them.
 void FreeConvolution::complete_in_passes(std::vector<Node>& nodes) const {
     constexpr std::size_t stride = 5;
     std::vector<Node> few;
@@ -175,7 +174,7 @@ void FreeConvolution::complete_in_passes(std::vector<Node>& nodes) const {
     complete(nodes);
 }
 
-/// Mean and variance of x under the weight D dmu(x)/|w - x|^2. Two forms of the same:
+/// Mean and variance of x under the weight D dmu(x)/|w - x|^2, in one of two equivalent forms:
 ///   u - D Re G   and   D (1 - D |G|^2):        round-off epsilon D in the variance;
 ///   -(D/v) Im M  and  -(D/v) Im(w M) - mean^2:  round-off epsilon (D/v) |w M|, better where D is large.
 void FreeConvolution::condition_on(Complex w, Complex g, double& mean, double& variance) const {
@@ -213,7 +212,7 @@ double FreeConvolution::mmse_derivative() const {
 }
 
 /// int int [(f(a) - f(b)) / (a - b)]^2 dmu_D(a) dmu_D(b), f the shrinkage: the mean squared posterior
-/// covariance. Sums of squares keep the digits that 1 - ... loses when D is large.
+/// covariance. A sum of squares keeps the digits that the form 1 - ... loses when D is large.
 double FreeConvolution::derivative_by_double_sum() const {
     double sum = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -295,8 +294,8 @@ SpectrumPoint FreeConvolution::at(double lambda) const {
     return point;
 }
 
-/// The w on the curve with w + D G(w) = lambda: Newton from the neighbouring nodes, and the safe way
-/// (monotone in u, v(u) inside) where that does not settle.
+/// The w on the curve with w + D G(w) = lambda, by Newton from the neighbouring nodes. If Newton does not
+/// settle, by bracketing in u, in which lambda is monotone.
 Complex FreeConvolution::solve_inside(const Bulk& bulk, double lambda) const {
     const auto begin = nodes_.begin() + static_cast<std::ptrdiff_t>(bulk.first);
     const auto end = nodes_.begin() + static_cast<std::ptrdiff_t>(bulk.last);
@@ -335,7 +334,7 @@ Complex FreeConvolution::solve_inside(const Bulk& bulk, double lambda) const {
     return {node.u, node.v};
 }
 
-/// The real u in [u_low, u_high], outside the bulks, with u + D G(u) = lambda: increasing in u.
+/// The real u in [u_low, u_high], outside the bulks, with u + D G(u) = lambda, which increases in u.
 double FreeConvolution::solve_outside(double u_low, double u_high, double lambda) const {
     const auto excess = [&](double u) { return u + noise_ * law_->stieltjes(u).value.real() - lambda; };
     const double at_low = excess(u_low), at_high = excess(u_high);
@@ -345,6 +344,10 @@ double FreeConvolution::solve_outside(double u_low, double u_high, double lambda
 }
 
 double mmse(const SpectralLaw& law, double noise_variance) {
+    // Below what the engine resolves the limit holds: mmse(D)/D -> 1 - sum of squared atom weights.
+    constexpr double smallest = 1e-28;
+    if (noise_variance > 0 && noise_variance < smallest)
+        return (1 - law.atomic_concentration()) * noise_variance;
     return FreeConvolution(law, noise_variance).mmse();
 }
 

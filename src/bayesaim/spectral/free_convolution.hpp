@@ -8,15 +8,15 @@
 
 namespace bayesaim::spectral {
 
-/// What is known at one point of the spectrum of S + sqrt(D) Xi.
+/// Density, Hilbert transform and shrinkage at one point of the spectrum of S + sqrt(D) Xi.
 struct SpectrumPoint {
     double density = 0;
     double hilbert = 0;   ///< PV int mu_D(t) / (lambda - t) dt
     double denoised = 0;  ///< lambda - 2 D hilbert: the Bayes-optimal shrinkage of this eigenvalue
 };
 
-/// The law mu_D of S + sqrt(D) Xi for large d, Xi ~ GOE(d) with spectrum on [-2, 2], S with eigenvalue law
-/// mu.
+/// The law mu_D of S + sqrt(D) Xi for large d, where Xi ~ GOE(d) has its spectrum on [-2, 2] and S has the
+/// eigenvalue law mu.
 ///
 /// Biane's parametrisation (Indiana Univ. Math. J. 46, 1997), real and free of branch choices. With
 /// G(w) = int dmu(x)/(w - x), every point of the closed set {w = u + i v : v = v(u)}, where v(u) >= 0 solves
@@ -27,12 +27,17 @@ struct SpectrumPoint {
 /// The conditional law of an eigenvalue x of S given one of the noisy matrix has weight D dmu(x)/|w - x|^2;
 /// `denoised` is its mean, and mmse the average over lambda of its variance D (1 - D |G(w)|^2).
 ///
-/// The constructor finds the bulks and an adapted quadrature rule on them; all integrals are then sums.
-/// Valid for D from 1e-10 to 1e10. The law must outlive the object.
+/// The constructor finds the bulks and an adapted quadrature rule on them; all integrals are then sums. The
+/// law must outlive the object.
+///
+/// Accepts D from 1e-30 to 1e30, for laws of variance about 1. mmse is right to 1e-12 or so for D from 1e-10
+/// to 1e10. Below, the relative error is at most about 1e-16/sqrt(D), because lambda has lost those digits:
+/// 1e-7 at D = 1e-20, some percent at 1e-30. Above, continuous laws keep their accuracy; laws of atoms lose
+/// digits (1e-10 is left at D = 1e20), and with many atoms take seconds at D = 1e16 and much longer beyond.
 class FreeConvolution {
   public:
-    /// D = noise_variance > 0. `accuracy` of the integrals, relative to 1 for the mass and to min(D, Var) for
-    /// mmse.
+    /// D = noise_variance > 0. `accuracy` is the error of the integrals, relative to 1 for the mass and to
+    /// min(D, Var) for mmse.
     FreeConvolution(const SpectralLaw& law, double noise_variance, double accuracy = 1e-13);
 
     /// The spectrum at lambda, inside or outside the bulks.
@@ -53,7 +58,7 @@ class FreeConvolution {
     /// Sigma(mu_D) = int int log|x - y| dmu_D dmu_D.
     double log_energy() const;
 
-    double mass() const;           ///< 1 but for the error of the quadrature
+    double mass() const;           ///< 1, up to the error of the quadrature
     double mean() const;           ///< tr S, by quadrature
     double second_moment() const;  ///< tr S^2 + D, by quadrature
 
@@ -61,8 +66,8 @@ class FreeConvolution {
 
   private:
     struct Singularity {
-        double theta,
-            distance;  // of the nearest complex singularity from the real axis, in the cosine map of the bulk
+        double theta;     // in the cosine map of the bulk, the real part of the nearest complex singularity
+        double distance;  // and its distance from the real axis
     };
     struct Bulk {
         Interval u;                              // where v(u) > 0
@@ -73,10 +78,10 @@ class FreeConvolution {
     struct Node {
         double u = 0, v = 0, lambda = 0;
         double slope = 0;     // psi'(u)
-        double weight = 0;    // of the integral over u
+        double weight = 0;    // in integrals over u
         double denoised = 0;  // mean and variance of x given lambda
         double variance = 0;
-        double probability() const { return weight * slope * v; }  // pi D times that of the node under mu_D
+        double probability() const { return weight * slope * v; }  // pi D times its mass under mu_D
     };
     struct Height {
         double u, y, low, high;  // y = v^2 in (low, high)
@@ -116,8 +121,8 @@ class FreeConvolution {
 double mmse(const SpectralLaw& law, double noise_variance);
 
 /// Free entropy of the prior, per d^2, at inverse noise variance qhat:
-///   I_in(qhat) = kappa2 qhat/4 - log(qhat)/4 - Sigma(mu_{1/qhat})/2 - 1/8,   I_in(0) = 0,  I_in' = (kappa2 -
-///   mmse)/4.
+///   I_in(qhat) = kappa2 qhat/4 - log(qhat)/4 - Sigma(mu_{1/qhat})/2 - 1/8,
+///   I_in(0) = 0,   I_in' = (kappa2 - mmse)/4.
 double prior_free_entropy(const SpectralLaw& law, double inverse_noise_variance);
 
 }  // namespace bayesaim::spectral

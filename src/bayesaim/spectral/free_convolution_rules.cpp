@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The quadrature rules of FreeConvolution: equal steps where v(u) is smooth, graded ones next to
-// singularities, adaptive ones where both fail.
+// The quadrature rules of FreeConvolution: equal steps where v(u) is smooth, graded panels next to
+// singularities, adaptive panels where both fail.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,30 +18,30 @@ namespace {
 constexpr double pi = std::numbers::pi;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
-/// f(abscissa, weight) for a Gauss rule of an even number of nodes on [-1, 1], ascending; Boost stores the
-/// positive half.
+/// Calls f(abscissa, weight) for each node, ascending, of a Gauss rule with an even number of nodes on [-1,
+/// 1]. Boost stores the positive half.
 template <class Rule, class Function>
 void for_each_abscissa(Function f) {
     for (std::size_t i = Rule::abscissa().size(); i-- > 0;) f(-Rule::abscissa()[i], Rule::weights()[i]);
     for (std::size_t i = 0; i < Rule::abscissa().size(); ++i) f(Rule::abscissa()[i], Rule::weights()[i]);
 }
 
-/// theta in [0, pi] -> u in the bulk; square-root edges in u become smooth and even in theta.
+/// Maps theta in [0, pi] to u in the bulk; square-root edges in u become smooth and even in theta.
 double cosine_map(const Interval& u, double theta) {
-    // From the nearer end, so that a point next to an edge keeps its distance to it.
+    // Measured from the nearer end, so that a point next to an edge keeps its distance to it.
     const double half = 0.5 * theta, width = u.high - u.low;
     const double s = std::sin(half), c = std::cos(half);
     return theta < 0.5 * pi ? u.low + width * s * s : u.high - width * c * c;
 }
 
 /// Error of the trapezoidal rule with n intervals on [0, pi]: the cosine coefficient of order 2n,
-/// extrapolated from the envelopes of those around n/2 and n as geometric decay. (Single coefficients
-/// oscillate through zero.)
+/// extrapolated from the envelopes of the coefficients around n/2 and n as geometric decay. (Single
+/// coefficients oscillate through zero.)
 class CosineTail {
   public:
     void add(std::size_t k, double theta, double value) {
         const double c1 = std::cos(theta), s1 = std::sin(theta);
-        double c = 1, s = 0;  // of m theta
+        double c = 1, s = 0;  // cosine and sine of m theta
         for (std::size_t m = 0; m < orders; ++m) {
             full_[m] += (k % 2 == 0 ? value : -value) * c;  // cos((n - m) theta_k)
             const double quarter[] = {c, -s, -c, s};        // cos((n/2 + m) theta_k)
@@ -70,12 +70,13 @@ double cosine_map_slope(const Interval& u, double theta) { return 0.5 * (u.high 
 
 }  // namespace
 
-/// Where v(u) is smooth only on a small scale, in theta: at an end that faces another bulk across a gap
-/// (whose edge is a square-root singularity at that distance), and at a pinch u0, near which v^2 = v0^2 + 3
-/// (u - u0)^2, because int dmu/((u-x)^2 + v^2) expands as const + 3 m (u-u0)^2 - m v^2, m = int dmu/(u0-x)^4.
+/// The places, in theta, where v(u) is smooth only on a small scale: an end that faces another bulk across a
+/// gap (the edge of that bulk is a square-root singularity at this distance), and a pinch u0, near which v^2
+/// = v0^2 + 3 (u - u0)^2, because int dmu/((u-x)^2 + v^2) expands as const + 3 m (u-u0)^2 - m v^2 with m =
+/// int dmu/(u0-x)^4.
 void FreeConvolution::find_singularities(Bulk& bulk, double gap_below, double gap_above,
                                          const std::vector<double>& pinches) const {
-    constexpr double far = 0.7;  // beyond this distance in theta the trapezoidal rule does not mind
+    constexpr double far = 0.7;  // beyond this distance in theta the trapezoidal rule converges well
     const double width = bulk.u.high - bulk.u.low;
     const auto add = [&](double theta, double distance) {
         if (distance < far) bulk.singularities.push_back({theta, std::max(distance, 1e-12)});
@@ -92,13 +93,13 @@ void FreeConvolution::find_singularities(Bulk& bulk, double gap_below, double ga
     if (gap_above > 0) add(pi, 2 * std::sqrt(gap_above / width));
 }
 
-/// Error that the rule of a bulk aims at, in units of the probes below: the accuracy asked for, or what the
-/// round-off of u leaves when the bulk is a narrow one far from the mean.
+/// Error that the rule of a bulk aims at, in units of the probes below: the requested accuracy, or the
+/// round-off of u if that is larger, for a narrow bulk far from the mean.
 double FreeConvolution::quadrature_tolerance(const Interval& u) const {
     return std::max(accuracy_, 20 * epsilon * std::max(std::abs(u.low), std::abs(u.high)) / (u.high - u.low));
 }
 
-/// The two integrands whose convergence decides: mass and mmse, the latter relative to min(D, Var S).
+/// The two integrands that must converge: the mass, and mmse relative to min(D, Var S).
 std::array<double, 2> FreeConvolution::convergence_probes(const Node& node) const {
     const double mass = node.probability() / (pi * noise_);
     const double largest = std::min(noise_, law_->variance());
@@ -106,7 +107,8 @@ std::array<double, 2> FreeConvolution::convergence_probes(const Node& node) cons
 }
 
 /// Trapezoidal rule in theta, doubled until it has converged: geometrically, because the integrands are
-/// smooth and even at the ends. False if 256 intervals are not enough (bulks about to merge, hard edges).
+/// smooth and even at the ends. Returns false if 256 intervals are not enough, as for bulks about to merge
+/// and for hard edges.
 bool FreeConvolution::add_trapezoid_rule(const Bulk& bulk) {
     const Interval& u = bulk.u;
     const double tolerance = quadrature_tolerance(u);
@@ -133,13 +135,13 @@ bool FreeConvolution::add_trapezoid_rule(const Bulk& bulk) {
     return true;
 }
 
-/// The nodes and those halfway between them in theta; v is guessed by cubic interpolation of v / sin(theta),
-/// which is smooth and even at both ends.
+/// The nodes, and new ones halfway between them in theta; v is guessed by cubic interpolation of v /
+/// sin(theta), which is smooth and even at both ends.
 std::vector<FreeConvolution::Node> FreeConvolution::twice_as_many(const Interval& u,
                                                                   const std::vector<Node>& nodes) const {
     const std::size_t n = nodes.size() + 1;
     const double step = pi / static_cast<double>(n);
-    std::vector<double> shape(n + 3);  // of node k at k + 1, mirrored at the ends
+    std::vector<double> shape(n + 3);  // entry k + 1 belongs to node k; mirrored at the ends
     for (std::size_t k = 1; k < n; ++k)
         shape[k + 1] = nodes[k - 1].v / std::sin(step * static_cast<double>(k));
     shape[1] = shape[2];
@@ -159,12 +161,12 @@ std::vector<FreeConvolution::Node> FreeConvolution::twice_as_many(const Interval
     return all;
 }
 
-/// Gauss-Kronrod panels in s, theta = theta0 + distance sinh(s) around each singularity: all scales from the
-/// smallest on are resolved alike, because s has no singularity nearer than i pi/2. False, without nodes, if
-/// not converged.
+/// Gauss-Kronrod panels in s, theta = theta0 + distance sinh(s) around each singularity. They resolve all
+/// scales equally well, because in s no singularity is nearer than i pi/2. Returns false, and adds no nodes,
+/// if they have not converged.
 bool FreeConvolution::add_graded_rule(const Bulk& bulk, double longest_panel) {
     using Kronrod = boost::math::quadrature::gauss_kronrod<double, 31>;  // abscissas 0, +-x1, +-x2, ...
-    using Gauss = boost::math::quadrature::gauss<double, 15>;            // every other one of them
+    using Gauss = boost::math::quadrature::gauss<double, 15>;            // every other abscissa of Kronrod
     constexpr int size = 31, middle_index = size / 2;
     std::vector<Node> nodes;
     std::vector<double> gauss_part;  // Gauss weight over Kronrod weight, 0 where Gauss has no node
@@ -222,7 +224,7 @@ void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
     }
 }
 
-/// Gauss-Legendre in theta, the panel halved until both halves together agree with the whole.
+/// Gauss-Legendre in theta; a panel is halved until the sum of its halves agrees with the whole.
 void FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high, int depth) {
     using Rule = boost::math::quadrature::gauss<double, 12>;
     constexpr int deepest = 40;

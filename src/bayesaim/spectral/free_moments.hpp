@@ -10,7 +10,7 @@ namespace bayesaim::spectral {
 
 /// Free cumulants kappa_1 .. kappa_count of a law. Moments of the centred law come from its moment transform
 /// on a circle around the support, m_k = mean over angles of z^k M(z); then kappa_n = m_n - sum_{s<n} kappa_s
-/// [x^(n-s)] (1 + sum_k m_k x^k)^s. kappa_1 is the mean; the others do not see it.
+/// [x^(n-s)] (1 + sum_k m_k x^k)^s. kappa_1 is the mean; the other cumulants do not depend on it.
 /// Pinned by: FreeCumulants.AreThoseOfTiedAttention.
 std::vector<double> free_cumulants(const SpectralLaw& law, int count);
 
@@ -20,15 +20,15 @@ using Word = std::vector<int>;
 /// Limits for large d of (1/d) Tr of words in the centred matrices
 ///   X_i = S_i - kappa1_i + N_i,   S_i free of one another, N = Gaussian with covariance Delta_ij x GOE.
 ///
-/// Every block of a non-crossing partition is one layer's cumulant, or a pair of noises. With i the first
-/// letter of w = i a_2 .. a_n, and B_k(i; v) the part where the block of S_i that already has k letters goes
-/// on in v,
+/// Every block of a non-crossing partition is a cumulant of one layer, or a pair of noises. Let i be the
+/// first letter of w = i a_2 .. a_n, and B_k(i; v) the sum over the partitions in which a block of S_i that
+/// already has k letters continues in v. Then
 ///   m(w) = B_1(i; a_2 .. a_n) + sum_p Delta_{i a_p} m(a_2 .. a_{p-1}) m(a_{p+1} .. a_n)
 ///   B_k(i; v) = kappa_k m(v) + sum_{p: v_p = i} m(v_1 .. v_{p-1}) B_{k+1}(i; v_{p+1} ..)
 /// All words up to a length are tabulated, shortest first.
 class FreeMoments {
   public:
-    /// cumulants[i][n - 1] = kappa_n of layer i for n up to `longest`; the first is not used.
+    /// cumulants[i][n - 1] = kappa_n of layer i for n up to `longest`; kappa_1 is not used.
     FreeMoments(std::span<const std::vector<double>> cumulants, const linalg::Overlap& noise_covariance,
                 int longest);
 
@@ -38,8 +38,8 @@ class FreeMoments {
     double moment(const Word& word) const;                    ///< tr(w)
     double signal_moment(int layer, const Word& word) const;  ///< tr((S_layer - kappa1) w)
 
-    /// (1/d^2) divergence of w with respect to the noisy matrix of a layer: sum over its places in w of
-    /// m(before) m(after).
+    /// (1/d^2) divergence of w with respect to the noisy matrix of a layer: the sum of m(before) m(after)
+    /// over the places of its letter in w.
     double divergence(int layer, const Word& word) const;
 
   private:

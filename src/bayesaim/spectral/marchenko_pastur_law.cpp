@@ -10,8 +10,8 @@ namespace {
 
 double dot(Complex a, Complex b) { return a.real() * b.real() + a.imag() * b.imag(); }
 
-/// Principal square root by the half-angle formulas: our arguments neither overflow nor are NaN, which
-/// std::sqrt would check for. The larger component is computed first, so nothing cancels.
+/// Principal square root by the half-angle formulas. The arguments here are finite and do not overflow, so
+/// the checks of std::sqrt are not needed. The larger component is computed first, so nothing cancels.
 Complex square_root(Complex z) {
     const double modulus = std::sqrt(std::norm(z));
     if (modulus == 0) return 0;
@@ -72,8 +72,8 @@ Transform MarchenkoPasturLaw::moment_transform(Complex z) const {
 }
 
 /// int log(z - x) dmu = (1 - s^2) log(t + 1/s) + s^2 log t + s/t: the antiderivative of
-/// G dz = (1 - 1/t^2) dt / (t + 1/s) that behaves as log z at infinity. For large s the terms cancel and the
-/// same is log(t + 1/s) + (1/2 - x/3 + x^2/4 - ...) / t^2 with x = 1/(s t).
+/// G dz = (1 - 1/t^2) dt / (t + 1/s) that behaves as log z at infinity. For large s the terms cancel; there
+/// the series log(t + 1/s) + (1/2 - x/3 + x^2/4 - ...) / t^2 with x = 1/(s t) replaces them.
 double MarchenkoPasturLaw::log_potential(Complex z) const {
     const auto [t, pole, difference] = joukowski(z);
     const Complex x = inverse_root_width_ / t;
@@ -81,7 +81,7 @@ double MarchenkoPasturLaw::log_potential(Complex z) const {
         const double width = mean_ * mean_;
         return (1 - width) * std::log(std::abs(pole)) + width * std::log(std::abs(t)) + std::real(mean_ / t);
     }
-    Complex series = 0;  // |x| <= 0.2: the terms left out are below 1e-18
+    Complex series = 0;  // |x| <= 0.2: the omitted terms are below 1e-18
     for (int k = 26; k >= 2; --k) series = 1.0 / k - x * series;
     return std::log(std::abs(pole)) + std::real(series / (t * t));
 }

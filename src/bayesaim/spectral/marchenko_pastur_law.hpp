@@ -32,7 +32,7 @@ class MarchenkoPasturLaw final : public SpectralLaw {
     Joukowski joukowski(Complex z) const;
 
     double inverse_root_width_;  // 1/s
-    double mean_;                // s, and 0 for the semicircle
+    double mean_;                // s; 0 for the semicircle
 };
 
 }  // namespace bayesaim::spectral

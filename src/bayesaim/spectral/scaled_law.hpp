@@ -7,8 +7,9 @@
 
 namespace bayesaim::spectral {
 
-/// The law of factor * x, x from another law. With z = factor w:
-///   G(z) = G_0(w)/factor,  M(z) = M_0(w),  log-potential = that of w + log(factor).
+/// The law of factor * x, where x has another law with transforms G_0, M_0 and log-potential L_0.
+/// With z = factor w:
+///   G(z) = G_0(w)/factor,   M(z) = M_0(w),   L(z) = L_0(w) + log(factor).
 class ScaledLaw final : public SpectralLaw {
   public:
     /// factor > 0.

@@ -32,24 +32,55 @@ Rows normal_rows(Eigen::Index rows, Eigen::Index cols, std::uint64_t seed) {
     return z;
 }
 
-/// Samples of (omega, htilde, y) at the order parameters of the options, and their scores.
+/// Order parameters with these diagonals. Layers are correlated, which detects channels that confuse them.
+OrderParameters parameters_at(const Channel& channel, double overlap, double error) {
+    const int layers = channel.layers();
+    OrderParameters result{Overlap::Constant(layers, layers, 0.3 * overlap),
+                           Overlap::Constant(layers, layers, -0.2 * error / std::max(1, layers - 1))};
+    result.overlap.diagonal().setConstant(overlap);
+    result.error.diagonal().setConstant(error);
+    return result;
+}
+
+/// Columns of htilde.
+Eigen::Index columns(const Channel& channel) { return channel.layers() * channel.pairs(); }
+
+/// omega^l += sum_k root_lk z^k
+void add_correlated(const Overlap& covariance, const Eigen::Ref<const Rows>& z, Eigen::Index pairs,
+                    Rows& to) {
+    const Overlap root = linalg::lower_root(covariance);
+    for (Eigen::Index l = 0; l < root.rows(); ++l) {
+        for (Eigen::Index k = 0; k <= l; ++k)
+            to.middleCols(l * pairs, pairs) += root(l, k) * z.middleCols(k * pairs, pairs);
+    }
+}
+
+/// Samples of (omega, htilde, y) at the order parameters of the options.
 struct Samples {
-    Rows omega, index, outputs, g;
-    Eigen::VectorXd log_z;
-    Overlap variance;
+    Rows omega, index, outputs;
     OrderParameters parameters;
+    Overlap variance;
 
     Samples(const Channel& channel, const Options& options, Eigen::Index n)
-        : variance(scalar_overlap(2 * options.error)),
-          parameters{scalar_overlap(options.overlap), scalar_overlap(options.error)} {
-        const int pairs = channel.pairs(), tokens = channel.tokens();
-        const Rows z = normal_rows(n, 2 * pairs, options.seed);
-        omega = std::sqrt(2 * options.overlap) * z.leftCols(pairs);
-        index = omega + std::sqrt(2 * options.error) * z.rightCols(pairs);
-        outputs = Rows::Zero(n, tokens * tokens);
-        g = Rows::Zero(n, pairs);
-        log_z = Eigen::VectorXd::Zero(n);
+        : parameters(parameters_at(channel, options.overlap, options.error)), variance(2 * parameters.error) {
+        const Eigen::Index pairs = channel.pairs(), all = columns(channel);
+        const Rows z = normal_rows(n, 2 * all, options.seed);
+        omega = Rows::Zero(n, all);
+        add_correlated(2 * parameters.overlap, z.leftCols(all), pairs, omega);
+        index = omega;
+        add_correlated(variance, z.rightCols(all), pairs, index);
+        outputs = Rows::Zero(n, channel.tokens() * channel.tokens());
         channel.draw(index, options.seed + 1, 0, outputs);
+    }
+};
+
+/// Samples with their scores, which may take far longer than the samples.
+struct ScoredSamples : Samples {
+    Rows g;
+    Eigen::VectorXd log_z;
+
+    ScoredSamples(const Channel& channel, const Options& options, Eigen::Index n)
+        : Samples(channel, options, n), g(Rows::Zero(n, columns(channel))), log_z(Eigen::VectorXd::Zero(n)) {
         channel.score(outputs, omega, variance, g, log_z);
     }
 };
@@ -58,7 +89,7 @@ numerics::Estimate mean_over(const Eigen::ArrayXd& values) {
     return numerics::combine({values.data(), static_cast<std::size_t>(values.size())});
 }
 
-/// |got - expected| <= allowance; NaN never is.
+/// Requires |got - expected| <= allowance; NaN is a violation.
 void expect_near(Violations& lines, double got, double expected, double allowance, const std::string& what) {
     if (!(std::abs(got - expected) <= allowance)) {
         lines.push_back(
@@ -71,11 +102,11 @@ constexpr std::array<double, 4> shift = {-2, -1, 1, 2}, weight = {1, -8, 8, -1};
 Violations score_is_gradient(const Channel& channel, const Options& options) {
     Violations lines;
     const Eigen::Index n = 5;
-    const Samples s(channel, options, n);
+    const ScoredSamples s(channel, options, n);
     if (!s.log_z.allFinite())
         return {"score does not give a finite log Z, of which it should be the gradient"};
     const double step = 1e-3;
-    for (int p = 0; p < channel.pairs(); ++p) {
+    for (Eigen::Index p = 0; p < columns(channel); ++p) {
         Eigen::VectorXd difference = Eigen::VectorXd::Zero(n);
         for (std::size_t k = 0; k < shift.size(); ++k) {
             Rows moved = s.omega, ignored = s.g;
@@ -94,16 +125,19 @@ Violations score_is_gradient(const Channel& channel, const Options& options) {
     return lines;
 }
 
+/// For second-order differences. The error of a score by quadrature varies with omega as fast as the score.
+double slope_allowance(const Options& options) { return std::max(1e-5, 4 * options.score_accuracy); }
+
 Violations slope_is_gradient(const Channel& channel, const Options& options) {
     Violations lines;
-    const Samples s(channel, options, 3);
+    const ScoredSamples s(channel, options, 3);
     const double step = 1e-3;
     for (Eigen::Index i = 0; i < 3; ++i) {
         const Eigen::MatrixXd slope = channel.score_slope(s.outputs.row(i), s.omega.row(i), s.variance);
         if (!slope.isApprox(slope.transpose(), 1e-9)) {
             lines.push_back(fmt::format("slope of sample {} is not symmetric", i));
         }
-        for (int p = 0; p < channel.pairs(); ++p) {
+        for (Eigen::Index p = 0; p < columns(channel); ++p) {
             Rows up = s.omega, down = s.omega, g_up = s.g, g_down = s.g;
             Eigen::VectorXd no_log_z(0);
             up(i, p) += step;
@@ -111,9 +145,7 @@ Violations slope_is_gradient(const Channel& channel, const Options& options) {
             channel.score(s.outputs, up, s.variance, g_up, no_log_z);
             channel.score(s.outputs, down, s.variance, g_down, no_log_z);
             const Eigen::VectorXd difference = (g_up.row(i) - g_down.row(i)).transpose() / (2 * step);
-            // second-order finite difference
-            expect_near(lines, (slope.col(p) - difference).norm(), 0,
-                        std::max(1e-5, 1e4 * options.score_accuracy),
+            expect_near(lines, (slope.col(p) - difference).norm(), 0, slope_allowance(options),
                         fmt::format("distance of the slope of sample {}, pair {},", i, p));
         }
     }
@@ -122,16 +154,16 @@ Violations slope_is_gradient(const Channel& channel, const Options& options) {
 
 Violations score_is_centred(const Channel& channel, const Options& options) {
     Violations lines;
-    const Samples s(channel, options, options.samples);
-    const int pairs = channel.pairs();
-    for (int p = 0; p < pairs; ++p) {
+    const ScoredSamples s(channel, options, options.samples);
+    const Eigen::Index pairs = columns(channel);
+    for (Eigen::Index p = 0; p < pairs; ++p) {
         const auto mean = mean_over(s.g.col(p));
         expect_near(lines, mean.value, 0, 4 * mean.standard_error + 1e-12,
                     fmt::format("mean score of pair {}", p));
     }
     const Eigen::Index few =
         channel.sampled() ? options.samples / 20 : options.samples / 3;  // slopes are slow
-    // The scatter is that about 0, which the mean is to be.
+    // The scatter is taken about 0, the expected mean.
     Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(pairs, pairs), squares = sum;
     for (Eigen::Index i = 0; i < few; ++i) {
         const Eigen::MatrixXd value = s.g.row(i).transpose() * s.g.row(i) +
@@ -140,8 +172,8 @@ Violations score_is_centred(const Channel& channel, const Options& options) {
         squares += value.cwiseProduct(value);
     }
     const double count = static_cast<double>(few);
-    for (int p = 0; p < pairs; ++p) {
-        for (int q = 0; q <= p; ++q) {
+    for (Eigen::Index p = 0; p < pairs; ++p) {
+        for (Eigen::Index q = 0; q <= p; ++q) {
             expect_near(lines, sum(p, q) / count, 0, 4 * std::sqrt(squares(p, q)) / count + 1e-9,
                         fmt::format("mean of g g' + dg/domega at pairs {}, {}", p, q));
         }
@@ -151,7 +183,7 @@ Violations score_is_centred(const Channel& channel, const Options& options) {
 
 Violations permutations(const Channel& channel, const Options& options) {
     Violations lines;
-    const Samples s(channel, options, 20);
+    const ScoredSamples s(channel, options, 20);
     const int tokens = channel.tokens();
     std::vector<int> image(static_cast<std::size_t>(tokens));
     std::iota(image.begin(), image.end(), 0);
@@ -167,16 +199,22 @@ Violations permutations(const Channel& channel, const Options& options) {
         for (int b = 0; b < tokens; ++b) {
             outputs.col(image[static_cast<std::size_t>(a)] * tokens + image[static_cast<std::size_t>(b)]) =
                 s.outputs.col(a * tokens + b);
-            omega.col(moved_pair(a, b)) = s.omega.col(pair_index(std::min(a, b), std::max(a, b), tokens));
+            for (int first = 0; first < columns(channel); first += channel.pairs()) {
+                omega.col(first + moved_pair(a, b)) =
+                    s.omega.col(first + pair_index(std::min(a, b), std::max(a, b), tokens));
+            }
         }
     }
     channel.score(outputs, omega, s.variance, g, log_z);
     const double roundoff = std::max(1e-8, options.score_accuracy);
     for (int a = 0; a < tokens; ++a) {
         for (int b = a; b < tokens; ++b) {
-            expect_near(lines, (g.col(moved_pair(a, b)) - s.g.col(pair_index(a, b, tokens))).norm(), 0,
-                        roundoff * (1 + s.g.norm()),
-                        fmt::format("change of the score of pair {}, {} under a permutation", a, b));
+            for (int first = 0; first < columns(channel); first += channel.pairs()) {
+                const auto change =
+                    g.col(first + moved_pair(a, b)) - s.g.col(first + pair_index(a, b, tokens));
+                expect_near(lines, change.norm(), 0, roundoff * (1 + s.g.norm()),
+                            fmt::format("change of the score of pair {}, {} under a permutation", a, b));
+            }
         }
     }
     if (!s.log_z.allFinite()) return lines;
@@ -187,19 +225,54 @@ Violations permutations(const Channel& channel, const Options& options) {
 
 Violations score_power(const Channel& channel, const Options& options) {
     Violations lines;
-    const Samples s(channel, options, options.samples);
-    const auto power = mean_over(s.g.rowwise().squaredNorm());
+    const ScoredSamples s(channel, options, options.samples);
     const auto expected = channel.score_power(s.parameters, {.shifts = 8, .points = 32});
-    const double allowance = 4 * std::hypot(power.standard_error, expected.relative_error * power.value);
-    expect_near(lines, expected.value(0, 0), power.value, allowance, "score power");
-    if (!(allowance < 0.15 * power.value))
-        lines.push_back("score power is too uncertain for this check to have power");
+    const Eigen::Index pairs = channel.pairs();
+    for (Eigen::Index l = 0; l < channel.layers(); ++l) {
+        for (Eigen::Index k = 0; k <= l; ++k) {
+            const auto product =
+                s.g.middleCols(l * pairs, pairs).cwiseProduct(s.g.middleCols(k * pairs, pairs));
+            const auto power = mean_over(product.rowwise().sum());
+            const double scale = std::sqrt(expected.value(l, l) * expected.value(k, k));
+            const double allowance = 4 * std::hypot(power.standard_error, expected.relative_error * scale);
+            expect_near(lines, expected.value(l, k), power.value, allowance, "score power");
+            // Integrals of limited accuracy report an error that more samples do not reduce.
+            const double uncertain = 0.15 + std::min(0.2, 4 * options.score_accuracy);
+            if (!(allowance < uncertain * scale))
+                lines.push_back("score power is too uncertain for this check to have power");
+        }
+    }
     return lines;
 }
 
-/// dI_out/dq = F at fixed Q: free entropy and state evolution belong together.
+/// score_with_slope() must return the sum of the -dg/domega of score_slope().
+Violations slope_sum(const Channel& channel, const Options& options) {
+    Violations lines;
+    const Eigen::Index n = 3, pairs = channel.pairs();
+    const ScoredSamples s(channel, options, n);
+    Rows g = s.g;
+    const Overlap sum = channel.score_with_slope(s.outputs, s.omega, s.variance, g);
+    expect_near(lines, (g - s.g).norm(), 0, 1e-12 * (1 + s.g.norm()),
+                "distance of the scores with and without slope");
+    for (Eigen::Index l = 0; l < channel.layers(); ++l) {
+        for (Eigen::Index k = 0; k < channel.layers(); ++k) {
+            double trace = 0;
+            for (Eigen::Index i = 0; i < n; ++i) {
+                trace -= channel.score_slope(s.outputs.row(i), s.omega.row(i), s.variance)
+                             .block(l * pairs, k * pairs, pairs, pairs)
+                             .trace();
+            }
+            expect_near(lines, sum(l, k), trace, slope_allowance(options) * static_cast<double>(n),
+                        fmt::format("sum of slopes between layers {} and {}", l, k));
+        }
+    }
+    return lines;
+}
+
+/// dI_out/dq = F at fixed Q: free entropy and state evolution agree.
 Violations information(const Channel& channel, const Options& options) {
-    // Sampled at common points, of which some may change their output on the way: over longer steps.
+    if (channel.layers() > 1) return {};  // no free entropy is known
+    // Sampled values share their points, some of which change their output within a step: steps are longer.
     Integration integration{.shifts = 4, .points = 64};
     const double q = options.overlap, total = q + options.error;
     const auto at = [&](double overlap) {
@@ -207,7 +280,7 @@ Violations information(const Channel& channel, const Options& options) {
     };
     const auto here = at(q);
     if (!here) return {};
-    // It may be sampled beside a score power in closed form: other points give another number then.
+    // The information may be sampled even if the score power is not: then it changes with the seed.
     ++integration.seed;
     const bool sampled = channel.sampled() || at(q) != here;
     --integration.seed;
@@ -228,8 +301,7 @@ Violations generalization(const Channel& channel, const Options& options) {
     double last = 0;
     for (const double part : {0.01, 0.1, 0.4}) {
         const double error = part * total;
-        const auto result =
-            channel.generalization({scalar_overlap(total - error), scalar_overlap(error)}, {});
+        const auto result = channel.generalization(parameters_at(channel, total - error, error), {});
         if (!(result.bayes_optimal > last))
             lines.push_back(fmt::format("error at Q - q = {:g} is {:.8g}, not above {:.8g}", error,
                                         result.bayes_optimal, last));
@@ -242,8 +314,9 @@ Violations generalization(const Channel& channel, const Options& options) {
     // Bayes-optimal: half the mean squared distance of two outputs that share omega.
     const Eigen::Index n = options.prediction_samples;
     const Samples s(channel, options, n);
-    const Rows other_index =
-        s.omega + std::sqrt(2 * options.error) * normal_rows(n, channel.pairs(), options.seed + 2);
+    Rows other_index = s.omega;
+    add_correlated(s.variance, normal_rows(n, columns(channel), options.seed + 2), channel.pairs(),
+                   other_index);
     Rows other = s.outputs;
     channel.draw(other_index, options.seed + 1, 0, other);
     const auto measured = mean_over(
@@ -260,7 +333,7 @@ Violations predictions(const Channel& channel, const Options& options) {
     Violations lines;
     const Samples s(channel, options, options.prediction_samples);
     Rows truth = s.outputs, prediction = s.outputs;
-    const Overlap none = scalar_overlap(0);
+    const Overlap none = linalg::zero_overlap(channel.layers());
     channel.predict(s.index, none, truth);
     if (!options.label_noise && truth != output_values(channel, s.outputs))
         lines.push_back("prediction at V = 0 is not the output");
@@ -273,10 +346,10 @@ Violations predictions(const Channel& channel, const Options& options) {
     };
     check(none, expected.plug_in, "error of plug-in predictions");
     check(s.variance, expected.bayes_optimal, "error of predictions");
-    // No other prediction from omega is better: what is missed does not correlate with it.
+    // No other prediction from omega is better: the misses do not correlate with omega.
     for (Eigen::Index column = 0; column < truth.cols(); ++column) {
         const Eigen::ArrayXd miss = (truth - prediction).col(column);
-        for (int p = 0; p < channel.pairs(); ++p) {
+        for (Eigen::Index p = 0; p < columns(channel); ++p) {
             const auto product = mean_over(miss * s.omega.col(p).array());
             expect_near(lines, product.value, 0, 4.5 * product.standard_error + 1e-12,
                         fmt::format("mean of what is missed of output {} times omega of pair {}", column, p));
@@ -291,6 +364,7 @@ const std::vector<ChannelCheck>& channel_checks() {
     static const std::vector<ChannelCheck> checks = {
         {"score_is_gradient", score_is_gradient},
         {"slope_is_gradient", slope_is_gradient},
+        {"slope_sum", slope_sum},
         {"score_is_centred", score_is_centred},
         {"permutations", permutations},
         {"score_power", score_power},

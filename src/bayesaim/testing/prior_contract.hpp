@@ -12,7 +12,7 @@ namespace bayesaim::testing {
 struct PriorContractOptions {
     Eigen::Index dim = 300;
     int draws = 12;
-    double smallest_noise_variance = 1e-10;  ///< of the checks of the law alone
+    double smallest_noise_variance = 1e-10;  ///< of the checks that use only the law
     double largest_noise_variance = 1e10;
 };
 
@@ -21,16 +21,16 @@ struct PriorCheck {
     std::function<Violations(const priors::Prior&, const PriorContractOptions&)> run;
 };
 
-/// What every prior promises:
+/// The promises of every prior:
 ///   samples_are_symmetric   and finite, of the size that was asked for
 ///   samples_repeat          the same seed and index give the same bits for any number of threads
 ///   samples_differ          other seeds and indices give independent draws
-///   moments                 tr S and tr S^2 of samples are those of the law
+///   moments                 tr S and tr S^2 of samples agree with the law
 ///   spectrum_under_noise    the eigenvalues of S + sqrt(D) Xi follow the free convolution
 ///   mmse                    increases from 0 to the prior's variance, slower than D
 const std::vector<PriorCheck>& prior_checks();
 
-/// All of them; each line begins with the name of the check. A prior that throws has broken that promise.
+/// Runs all checks; each line begins with the name of the check. An exception breaks the promise.
 Violations check_prior(const priors::Prior& prior, const PriorContractOptions& options = {});
 
 }  // namespace bayesaim::testing

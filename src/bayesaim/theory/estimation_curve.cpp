@@ -4,18 +4,55 @@
 #include <cmath>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/denoisers/joint.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
 
 namespace bayesaim::theory {
 
+Overlap SpectralCurve::known_overlap() const {
+    Eigen::VectorXd means(layers());
+    for (int l = 0; l < layers(); ++l) means[l] = laws_[static_cast<std::size_t>(l)]->mean();
+    return means * means.transpose();
+}
+
+Overlap SpectralCurve::prior_error() const {
+    Overlap error = linalg::zero_overlap(layers());
+    for (int l = 0; l < layers(); ++l) error(l, l) = laws_[static_cast<std::size_t>(l)]->variance();
+    return error;
+}
+
+double SpectralCurve::recovery_ratio() const {
+    double ratio = 0;
+    for (const spectral::SpectralLaw* law : laws_) ratio += 1 - law->atomic_concentration();
+    return ratio;
+}
+
+Overlap SpectralCurve::covariance(const Overlap& precision) const {
+    if (layers() == 1) return linalg::scalar_overlap(at(1 / precision(0, 0)).error);
+    return denoisers::cavity_covariance(laws_, precision);
+}
+
+double SpectralCurve::covariance_error(const Overlap& precision) const {
+    return denoisers::cavity_error(laws_, precision);
+}
+
+const spectral::SpectralLaw& SpectralCurve::only_law() const {
+    check_size("layers of the curve", layers(), 1);
+    return *laws_[0];
+}
+
 EstimationCurve::Point SpectralCurve::at(double noise_variance, Accuracy accuracy) const {
-    const spectral::FreeConvolution spectrum(*law_, noise_variance,
+    const spectral::FreeConvolution spectrum(only_law(), noise_variance,
                                              accuracy == Accuracy::full ? 1e-13 : 1e-8);
     return {spectrum.mmse(), spectrum.mmse_derivative()};
 }
 
 double SpectralCurve::free_entropy(double inverse_noise_variance) const {
-    return spectral::prior_free_entropy(*law_, inverse_noise_variance);
+    return spectral::prior_free_entropy(only_law(), inverse_noise_variance);
+}
+
+Overlap SmallWidthCurve::covariance(const Overlap& precision) const {
+    return linalg::scalar_overlap(at(1 / precision(0, 0)).error);
 }
 
 EstimationCurve::Point SmallWidthCurve::at(double t, Accuracy) const {

@@ -1,53 +1,78 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <vector>
+
+#include "bayesaim/linalg/overlap.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
 
 namespace bayesaim::theory {
 
-/// What state evolution needs of a prior: the best error of estimating S from S + sqrt(D) Xi, as a function
-/// of D.
+using linalg::Overlap;
+using spectral::Laws;
+
+/// The priors as state evolution sees them: the best error C of estimating S_1 .. S_L from S_l + N_l, where
+/// Cov(N) = qhat^-1 x GOE, as a function of the precision qhat. All matrices are 1 x 1 for one layer.
 class EstimationCurve {
   public:
+    /// One layer: the error at one noise variance D = 1/qhat.
     struct Point {
         double error = 0;  ///< E(D) = Q - q
         double slope = 0;  ///< dE/dD
     };
+    /// `coarse` allows errors of about 1e-8, for iterations that are far from convergence.
+    enum class Accuracy { full, coarse };
 
     virtual ~EstimationCurve() = default;
-    virtual double known_overlap() const = 0;   ///< q without data: kappa1^2
-    virtual double prior_error() const = 0;     ///< E without data: kappa2 - kappa1^2 = Q - known_overlap
-    virtual double recovery_ratio() const = 0;  ///< lim E(D)/D for D -> 0
-    /// Exact, or to about 1e-8 where an iteration is still under way and that is cheaper.
-    enum class Accuracy { full, coarse };
-    virtual Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const = 0;
-    virtual double free_entropy(double inverse_noise_variance) const = 0;  ///< I_in(qhat), I_in' = q/4
+    virtual int layers() const { return 1; }
+    virtual Overlap known_overlap() const = 0;  ///< q without data: kappa1 kappa1'
+    /// C without data: diag(kappa2 - kappa1^2) = Q - known_overlap.
+    virtual Overlap prior_error() const = 0;
+    /// lim Tr(C qhat) as qhat grows: the sum over layers of lim E(D)/D for D -> 0.
+    virtual double recovery_ratio() const = 0;
 
-    double total() const { return known_overlap() + prior_error(); }  ///< Q
+    virtual Overlap covariance(const Overlap& precision) const = 0;  ///< C(qhat)
+    /// Estimate of the relative error of Tr C; 0 for one layer.
+    virtual double covariance_error(const Overlap&) const { return 0; }
+
+    virtual Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const = 0;  ///< one layer
+    /// I_in(qhat), I_in' = q/4, of one layer.
+    virtual double free_entropy(double inverse_noise_variance) const = 0;
+
+    Overlap total() const { return known_overlap() + prior_error(); }  ///< Q
 };
 
-/// Any rotationally invariant prior, through the spectral engine. The law must outlive the curve.
+/// Any rotationally invariant priors, through the spectral engine: mmse of one layer, cavity_covariance of
+/// several. The laws must outlive the curve.
 class SpectralCurve final : public EstimationCurve {
   public:
-    explicit SpectralCurve(const spectral::SpectralLaw& law) : law_(&law) {}
-    double known_overlap() const override { return law_->mean() * law_->mean(); }
-    double prior_error() const override { return law_->variance(); }
-    double recovery_ratio() const override { return 1 - law_->atomic_concentration(); }
+    explicit SpectralCurve(const spectral::SpectralLaw& law) : laws_{&law} {}
+    explicit SpectralCurve(Laws laws) : laws_(laws.begin(), laws.end()) {}
+
+    int layers() const override { return static_cast<int>(laws_.size()); }
+    Overlap known_overlap() const override;
+    Overlap prior_error() const override;
+    double recovery_ratio() const override;
+    Overlap covariance(const Overlap& precision) const override;
+    double covariance_error(const Overlap& precision) const override;
     Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const override;
     double free_entropy(double inverse_noise_variance) const override;
 
   private:
-    const spectral::SpectralLaw* law_;
+    const spectral::SpectralLaw& only_law() const;
+
+    std::vector<const spectral::SpectralLaw*> laws_;
 };
 
-/// Tied attention of small width, rho -> 0 with alpha/rho fixed. In units where alpha and qhat count in rho
-/// and D in 1/rho, so that D stands for t = rho/qhat:
+/// Tied attention of small width, rho -> 0 with alpha/rho fixed. alpha and qhat are in units of rho, D in
+/// units of 1/rho, so that D stands for t = rho/qhat:
 ///   E(t) = t (2 - t) for t <= 1, 1 beyond;   I_in(x) = (x - 2 log x - 1/x)/4 for x = 1/t >= 1, 0 below.
 /// Large width needs no curve of its own: it is the semicircle law.
 class SmallWidthCurve final : public EstimationCurve {
   public:
-    double known_overlap() const override { return 0; }
-    double prior_error() const override { return 1; }
+    Overlap known_overlap() const override { return linalg::scalar_overlap(0); }
+    Overlap prior_error() const override { return linalg::scalar_overlap(1); }
     double recovery_ratio() const override { return 2; }
+    Overlap covariance(const Overlap& precision) const override;
     Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const override;
     double free_entropy(double inverse_noise_variance) const override;
 };

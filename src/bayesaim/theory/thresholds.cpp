@@ -1,7 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/theory/thresholds.hpp"
 
+#include <cmath>
+#include <functional>
+
+#include "bayesaim/core/checks.hpp"
+
 namespace bayesaim::theory {
+namespace {
+
+/// The point between low (false) and high (true) where `holds` becomes true.
+double bisect(double low, double high, double tolerance, const std::function<bool(double)>& holds) {
+    while (high - low > tolerance * high) {
+        const double middle = 0.5 * (low + high);
+        (holds(middle) ? high : low) = middle;
+    }
+    return 0.5 * (low + high);
+}
+
+}  // namespace
 
 double weak_recovery_scaled(const channels::Channel& channel, const channels::Integration& integration) {
     const OrderParameters no_data{linalg::scalar_overlap(0), linalg::scalar_overlap(1)};
@@ -9,9 +26,65 @@ double weak_recovery_scaled(const channels::Channel& channel, const channels::In
 }
 
 std::optional<double> strong_recovery(const EstimationCurve& prior, const channels::Channel& channel) {
-    const auto observations = channel.exact_observations();
-    if (!observations) return std::nullopt;
-    return prior.recovery_ratio() / (2 * *observations);
+    const auto observed = channel.observed_combinations();
+    if (!observed) return std::nullopt;
+    return prior.recovery_ratio() / (2 * *observed);
+}
+
+std::optional<FirstOrderTransition> find_first_order_transition(const EstimationCurve& prior,
+                                                                const channels::Channel& channel,
+                                                                const TransitionSearch& search,
+                                                                const StateEvolutionOptions& options) {
+    check_positive("lowest alpha", search.lowest);
+    if (!(search.highest > search.lowest)) throw_invalid("highest alpha", "above the lowest", search.highest);
+    check_at_least("steps of the search", search.steps, 2);
+    if (channel.observed_combinations() || channel.sampled()) return std::nullopt;
+    const auto solve = [&](double alpha) { return solve_bayes_optimal(prior, channel, alpha, options); };
+    const auto alpha_at = [&](int i) {
+        return search.lowest *
+               std::pow(search.highest / search.lowest, static_cast<double>(i) / (search.steps - 1));
+    };
+    int first = -1, last = -1;
+    for (int i = 0; i < search.steps; ++i) {
+        if (!solve(alpha_at(i)).differ) {
+            if (first >= 0) break;
+            continue;
+        }
+        if (first < 0) first = i;
+        last = i;
+    }
+    if (first < 0) return std::nullopt;
+
+    const double inside_low = alpha_at(first), inside_high = alpha_at(last);
+    FirstOrderTransition transition;
+    transition.appears = first == 0 ? inside_low
+                                    : bisect(alpha_at(first - 1), inside_low, search.tolerance,
+                                             [&](double alpha) { return solve(alpha).differ; });
+    transition.algorithmic = last == search.steps - 1
+                                 ? inside_high
+                                 : bisect(inside_high, alpha_at(last + 1), search.tolerance,
+                                          [&](double alpha) { return !solve(alpha).differ; });
+    transition.information_theoretic =
+        bisect(transition.appears, transition.algorithmic, search.tolerance, [&](double alpha) {
+            const BayesOptimal point = solve(alpha);
+            return point.differ ? point.informed_wins : alpha > 0.5 * (inside_low + inside_high);
+        });
+    return transition;
+}
+
+Thresholds find_thresholds(const EstimationCurve& prior, const channels::Channel& channel,
+                           const TransitionSearch& search, const StateEvolutionOptions& options) {
+    Thresholds result;
+    if (channel.layers() == 1)
+        result.weak_recovery_scaled = weak_recovery_scaled(channel, options.integration);
+    result.strong_recovery = result.information_theoretic = result.algorithmic =
+        strong_recovery(prior, channel);
+    if (const auto transition = find_first_order_transition(prior, channel, search, options)) {
+        result.information_theoretic = transition->information_theoretic;
+        result.algorithmic = transition->algorithmic;
+        result.appears = transition->appears;
+    }
+    return result;
 }
 
 }  // namespace bayesaim::theory

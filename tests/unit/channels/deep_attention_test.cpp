@@ -3,49 +3,18 @@
 
 #include <cmath>
 
-#include <Eigen/Dense>
 #include <gtest/gtest.h>
 
-#include "bayesaim/core/random.hpp"
-
 #include "support/expect_invalid.hpp"
+#include "support/layers.hpp"
 #include "support/tolerance.hpp"
 
 namespace bayesaim::channels {
 namespace {
 
-Overlap overlap(double a, double b, double c) {
-    Overlap result(2, 2);
-    result << a, b, b, c;
-    return result;
-}
-
-/// Samples (omega, htilde, y) with omega ~ N(0, 2q), htilde ~ N(omega, V).
-struct Samples {
-    Rows omega, index, outputs;
-};
-
-Samples sample(const DeepAttention& channel, const Overlap& overlap_q, const Overlap& variance, int count,
-               std::uint64_t seed) {
-    const Eigen::Index layers = channel.layers(), pairs = channel.pairs();
-    Samples result{Rows(count, layers * pairs), Rows(count, layers * pairs),
-                   Rows(count, channel.tokens() * channel.tokens())};
-    const Overlap spread = 2 * overlap_q;
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver{Eigen::MatrixXd(spread)};
-    const Overlap known = solver.eigenvectors() * solver.eigenvalues().cwiseMax(0).cwiseSqrt().asDiagonal();
-    const Overlap rest = Eigen::LLT<Overlap>(variance).matrixL();
-    Eigen::MatrixXd z(pairs, 2 * layers);
-    for (Eigen::Index i = 0; i < count; ++i) {
-        RandomStream(seed, Purpose::tokens, static_cast<std::uint64_t>(i))
-            .fill_normal({z.data(), static_cast<std::size_t>(z.size())});
-        const Eigen::MatrixXd omega = z.leftCols(layers) * known.transpose(),
-                              index = omega + z.rightCols(layers) * rest.transpose();
-        result.omega.row(i) = omega.reshaped().transpose();
-        result.index.row(i) = index.reshaped().transpose();
-    }
-    channel.draw(result.index, 0, 0, result.outputs);
-    return result;
-}
+using test::overlap;
+using test::sample;
+using test::Samples;
 
 struct Vector {
     double residual, v11, v12, v22, omega[6], htilde[6], y12, y21, g[6], log_z;
@@ -82,11 +51,11 @@ const Vector vectors[] = {{1,
                            {-0.14883868, 0.18031329, -0.10616282, -0.12882962, 0.10492953, -0.01956315},
                            0.96092322}};
 
-/// A rule far more accurate than needed otherwise.
+/// A rule far more accurate than the default.
 const ZoomOptions fine_rule{
     .coarse_cells = 40, .nodes = 129, .most_nodes = 513, .cut = 30, .tolerance = 1e-9};
 
-TEST(DeepAttention, TestVectors) {
+TEST(DeepAttention, ScoreIsThatOfTheReferenceVectors) {
     for (const Vector& v : vectors) {
         const DeepAttention channel({.residual = v.residual, .quadrature = fine_rule});
         const Eigen::Map<const Eigen::RowVectorXd> omega(v.omega, 6), htilde(v.htilde, 6), expected(v.g, 6);
@@ -101,7 +70,7 @@ TEST(DeepAttention, TestVectors) {
     }
 }
 
-/// The reported error is one: against a rule that is four times finer the mean is at most that far off.
+/// Compared with a rule that is four times finer, the mean is off by at most the reported error.
 TEST(TwoLayerPosterior, ReportedErrorBoundsTheDeviationFromAFinerRule) {
     const struct {
         double beta, residual, c11, c22;
@@ -127,7 +96,7 @@ TEST(TwoLayerPosterior, ReportedErrorBoundsTheDeviationFromAFinerRule) {
     }
 }
 
-/// The direction tau/T is uninformed in every layer.
+/// Outputs carry no information on the direction tau/T of any layer.
 TEST(DeepAttention, ScoreIsOrthogonalToTau) {
     for (const auto& [layers, tokens] : {std::pair{2, 2}, {2, 3}, {3, 2}}) {
         const DeepAttention channel({.layers = layers, .tokens = tokens});
@@ -145,8 +114,8 @@ TEST(DeepAttention, ScoreIsOrthogonalToTau) {
 }
 
 /// Brute force: Z by a three-dimensional grid over htilde^1, with explicit inverse of B and the integral over
-/// the constant done analytically; g by central differences in all six omegas. Nothing is shared with the
-/// channel.
+/// the constant done analytically; g by central differences in all six omegas. The test
+/// shares no code with the channel.
 TEST(DeepAttention, ScoreIsTheGradientOfABruteForceIntegral) {
     const DeepAttention channel({.quadrature = fine_rule});
     const Overlap variance = overlap(1, 0.2, 0.8);
@@ -165,13 +134,13 @@ TEST(DeepAttention, ScoreIsTheGradientOfABruteForceIntegral) {
             b << 1 / (1 + std::exp(h12 - h[0])), 1 / (1 + std::exp(h[0] - h12)),
                 1 / (1 + std::exp(h[2] - h12)), 1 / (1 + std::exp(h12 - h[2]));
             b += Eigen::Matrix2d::Identity();
-            const Eigen::Matrix2d inverse = b.inverse(), h2 = inverse * m * inverse.transpose();
+            const Eigen::Matrix2d inverse = test::inverse(b), h2 = inverse * m * inverse.transpose();
             Eigen::Vector3d e(h2(0, 0), std::sqrt(2.0) * h2(0, 1), h2(1, 1));
             e -= omega.tail(3).transpose() + k * (h - omega.head(3).transpose());
             const Eigen::Vector3d tau(0.5, std::sqrt(2.0) / 2, 0.5);
             e -= tau.dot(e) * tau;
             total += std::exp(-0.5 * z.squaredNorm() - 0.5 * e.squaredNorm() / rest) /
-                     std::pow(std::abs(b.determinant()), 3);
+                     std::pow(std::abs(test::determinant(b)), 3);
         }
         return std::log(total);
     };
@@ -199,7 +168,7 @@ void expect_nishimori(const DeepAttention& channel, const Overlap& q, const Over
     const Eigen::MatrixXd directions = informed_directions(channel.tokens());
     const Eigen::Index size = directions.rows();
     const auto moments = channel.posterior(s.outputs, s.omega, variance);
-    const Overlap precision = variance.inverse();
+    const Overlap precision = linalg::inverse(variance);
     for (int l = 0; l < layers; ++l) {
         for (int k = 0; k < layers; ++k) {
             std::vector<double> identity, orthogonality, power;
@@ -242,7 +211,7 @@ TEST(DeepAttention, NishimoriIdentitiesByImportanceSampling) {
     expect_nishimori(DeepAttention({.layers = 3}), q, variance, 300);
 }
 
-/// Importance sampling agrees with the quadrature where both apply, and says how many samples count.
+/// Importance sampling agrees with the quadrature if both apply, and reports its effective samples.
 TEST(LayerPosterior, AgreesWithTheQuadratureOfTwoLayers) {
     const DeepAttention channel;
     const Overlap variance = overlap(0.6, 0.05, 0.6);
@@ -268,7 +237,7 @@ TEST(LayerPosterior, AgreesWithTheQuadratureOfTwoLayers) {
         EXPECT_LT(sampled.effective_samples, 4096);
         EXPECT_NEAR(sampled.error, 1 / std::sqrt(sampled.effective_samples), 1e-12);
     }
-    EXPECT_LT(distances, 0.015);  // a Jacobian left out: 0.1 and more
+    EXPECT_LT(distances, 0.015);  // without a Jacobian: 0.1 and more
     EXPECT_LT(differences, 0.015);
 }
 
@@ -284,31 +253,7 @@ TEST(LayerPosterior, RejectsWrongArguments) {
                          "layers of the variance");
 }
 
-TEST(DeepAttention, OneLayerIsSoftmax) {
-    const DeepAttention deep({.layers = 1, .tokens = 3, .beta = 2});
-    const Softmax softmax(3, 2);
-    const Overlap variance = linalg::scalar_overlap(0.7);
-    const Samples s = sample(deep, linalg::scalar_overlap(0.9), variance, 20, 31);
-    Rows outputs = s.outputs, g = s.omega, expected = s.omega, p = outputs, prediction = outputs;
-    softmax.draw(s.index, 0, 0, outputs);
-    EXPECT_LT((outputs - s.outputs).norm(), 1e-10);
-    Eigen::VectorXd log_z(20), expected_log_z(20);
-    deep.score(s.outputs, s.omega, variance, g, log_z);
-    softmax.score(outputs, s.omega, variance, expected, expected_log_z);
-    EXPECT_LT((g - expected).norm(), 1e-10);
-    EXPECT_LT((log_z - expected_log_z).norm(), 1e-10);
-    deep.predict(s.omega, variance, p);
-    softmax.predict(s.omega, variance, prediction);
-    EXPECT_LT((p - prediction).norm(), 1e-10);
-    EXPECT_EQ(deep.exact_observations(), softmax.exact_observations());
-    const OrderParameters parameters{linalg::scalar_overlap(0.9), linalg::scalar_overlap(0.35)};
-    EXPECT_EQ(deep.score_power(parameters, {}).value, softmax.score_power(parameters, {}).value);
-    EXPECT_NEAR(deep.score_with_slope(s.outputs, s.omega, variance, g)(0, 0),
-                softmax.score_with_slope(outputs, s.omega, variance, expected)(0, 0), 1e-10);
-    EXPECT_LT((g - expected).norm(), 1e-10);
-}
-
-/// -dg/domega from the posterior covariance is what differences of g give.
+/// -dg/domega from the posterior covariance agrees with differences of g.
 TEST(DeepAttention, SlopeIsThatOfDifferences) {
     const DeepAttention channel;
     const Overlap variance = overlap(1, -0.05, 0.4);
@@ -349,7 +294,7 @@ TEST(DeepAttention, PredictionsHaveTheGeneralizationErrorOfTheory) {
     EXPECT_GT(theory.plug_in, 1.02 * theory.bayes_optimal);
 }
 
-/// Sampled F is that of the scores, and does not depend on threads.
+/// Sampled F agrees with the mean of g g', and does not depend on the number of threads.
 TEST(DeepAttention, ScorePowerIsThatOfSamples) {
     const DeepAttention channel;
     const OrderParameters parameters{overlap(0.676, 0.504, 0.944), overlap(0.824, -0.004, 0.556)};
@@ -375,7 +320,7 @@ TEST(DeepAttention, ScorePowerIsThatOfSamples) {
 TEST(DeepAttention, RejectsWrongArguments) {
     using test::expect_invalid;
     expect_invalid([] { DeepAttention({.residual = -0.1}); }, "deep-softmax channel: residual must be");
-    expect_invalid([] { DeepAttention({.layers = 0}); }, "deep-softmax channel: layers");
+    expect_invalid([] { DeepAttention({.layers = 1}); }, "deep-softmax channel: layers");
     expect_invalid([] { DeepAttention({.tokens = 1}); }, "deep-softmax channel: tokens");
     expect_invalid([] { DeepAttention({.beta = 0}); }, "deep-softmax channel: beta");
     const DeepAttention channel;
@@ -383,7 +328,7 @@ TEST(DeepAttention, RejectsWrongArguments) {
         [&] {
             channel.score_power({linalg::scalar_overlap(1), linalg::scalar_overlap(1)}, {});
         },
-        "layers of the order parameters");
+        "layers of the error");
 }
 
 }  // namespace

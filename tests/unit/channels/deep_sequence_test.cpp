@@ -5,51 +5,24 @@
 #include <numbers>
 #include <tuple>
 
-#include <Eigen/Dense>
 #include <gtest/gtest.h>
 
 #include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/channels/posteriors/two_layer_posterior.hpp"
-#include "bayesaim/core/random.hpp"
 
 #include "support/expect_invalid.hpp"
+#include "support/layers.hpp"
 #include "support/tolerance.hpp"
 
 namespace bayesaim::channels {
 namespace {
 
-Overlap overlap(double a, double b, double c) {
-    Overlap result(2, 2);
-    result << a, b, b, c;
-    return result;
-}
+using test::overlap;
+using test::sample;
+using test::Samples;
 
-struct Samples {
-    Rows omega, index, outputs;
-};
-
-/// Any number of layers.
-Samples sample(const Channel& channel, const Overlap& q, const Overlap& variance, int count,
-               std::uint64_t seed) {
-    const Eigen::Index layers = variance.rows();
-    Samples result{Rows(count, 3 * layers), Rows(count, 3 * layers), Rows(count, 4)};
-    const Overlap known = Eigen::LLT<Overlap>(2 * q).matrixL(),
-                  rest = Eigen::LLT<Overlap>(variance).matrixL();
-    Eigen::MatrixXd z(3, 2 * layers);
-    for (Eigen::Index i = 0; i < count; ++i) {
-        RandomStream(seed, Purpose::tokens, static_cast<std::uint64_t>(i))
-            .fill_normal({z.data(), static_cast<std::size_t>(z.size())});
-        const Eigen::MatrixXd omega = z.leftCols(layers) * known.transpose(),
-                              index = omega + z.rightCols(layers) * rest.transpose();
-        result.omega.row(i) = omega.reshaped().transpose();
-        result.index.row(i) = index.reshaped().transpose();
-    }
-    channel.draw(result.index, 0, 0, result.outputs);
-    return result;
-}
-
-/// Z on a grid of layer 1, with the explicit inverse of B, and g by differences of log Z. Nothing is shared
-/// with the posterior.
+/// Z on a grid of layer 1, with the explicit inverse of B, and g by differences of log Z. The test shares
+/// no code with the posterior.
 TEST(SequencePosterior, ScoreIsTheGradientOfABruteForceIntegral) {
     for (const Eigen::Index i : {0, 1}) {
         const double c = 1, beta = 1, total = c + 1;
@@ -64,7 +37,7 @@ TEST(SequencePosterior, ScoreIsTheGradientOfABruteForceIntegral) {
             Eigen::Matrix2d mixing, y;
             mixing << total - a, a, b, total - b;
             y << total - mu[0], mu[0], mu[1], total - mu[1];
-            const Eigen::Matrix2d inverse = mixing.inverse(), attention = y * inverse;
+            const Eigen::Matrix2d inverse = test::inverse(mixing), attention = y * inverse;
             if (!(attention.minCoeff() > 0)) return 0.0;
             Eigen::Matrix2d m;
             m << 0, std::log(attention(0, 1) / attention(0, 0)), 0,
@@ -123,7 +96,7 @@ TEST(SequencePosterior, ScoreIsTheGradientOfABruteForceIntegral) {
     }
 }
 
-/// V_ll = 2 error, V_lk = 2 coupling, and the overlap that goes with it for width 1/2.
+/// V_ll = 2 error, V_lk = 2 coupling, and the corresponding overlap for width 1/2.
 struct Stage {
     Stage(int layers, double error, double coupling)
         : variance(Overlap::Constant(layers, layers, 2 * coupling)),
@@ -142,7 +115,7 @@ Eigen::VectorXd coordinates(const Rows& rows, Eigen::Index i) {
 /// E[g g'] = -E[dg/domega] and E[(h - mean) mean'] = 0, within four standard errors.
 void expect_nishimori(const LayeredChannel& channel, const Overlap& q, const Overlap& variance, int count) {
     const int layers = channel.layers();
-    const Overlap precision = variance.inverse();
+    const Overlap precision = linalg::inverse(variance);
     const Samples s = sample(channel, q, variance, count, 23);
     const auto moments = channel.posterior(s.outputs, s.omega, variance);
     for (int l = 0; l < layers; ++l) {
@@ -181,8 +154,8 @@ TEST(DeepSequence, NishimoriIdentitiesOfThreeLayers) {
     expect_nishimori(DeepSequence({.layers = 3, .residual = 0.3}), stage.overlap, stage.variance, 400);
 }
 
-/// Two layers: what the quadrature gives where it resolves the posterior, within the error that sampling
-/// reports. For c < 1 maxima on both sides of delta = 0 must be found: missing one is off by e^10 and more.
+/// Two layers: agrees with the quadrature, if it resolves the posterior, within the reported sampling error.
+/// For c < 1 maxima on both sides of delta = 0 must be found: without one Z is off by e^10 and more.
 TEST(ReadoutPosterior, OfTwoLayersIsTheQuadrature) {
     for (const double c : {1.0, 0.3, 0.0}) {
         for (const double error : {1.0, 0.3, 0.05}) {
@@ -214,14 +187,14 @@ TEST(ReadoutPosterior, OfTwoLayersIsTheQuadrature) {
     }
 }
 
-/// Three layers: the integral over the prior of the first two, with explicit inverses and nothing of the
-/// coordinates that take the layers off.
+/// Three layers: the integral over the prior of the first two, with explicit inverses. The test does not use
+/// the coordinates of the posterior.
 TEST(ReadoutPosterior, OfThreeLayersIsTheIntegralOverThePrior) {
     const int layers = 3, points = 1 << 19;
     const double c = 1, beta = 1;
     const Stage stage(layers, 0.8, 0.05);
     const Samples s = sample(DeepSequence({.layers = 3}), stage.overlap, stage.variance, 8, 3);
-    const Overlap root = stage.variance.llt().matrixL(), precision = stage.variance.inverse();
+    const Overlap root = linalg::lower_root(stage.variance), precision = linalg::inverse(stage.variance);
     const Eigen::MatrixXd directions = informed_directions(2);
     int compared = 0;
     for (Eigen::Index i = 0; i < 8; ++i) {
@@ -239,7 +212,8 @@ TEST(ReadoutPosterior, OfThreeLayersIsTheIntegralOverThePrior) {
             h.head<4>() += centre.head<4>();
             Eigen::VectorXd pairs(6);
             pairs << directions.transpose() * h.head<2>(), directions.transpose() * h.segment<2>(2);
-            const TokenMatrix mixing = mixing_matrix(pairs.data(), 2, 2, beta, c), inverse = mixing.inverse();
+            const TokenMatrix mixing = mixing_matrix(pairs.data(), 2, 2, beta, c),
+                              inverse = test::inverse(mixing);
             const TokenMatrix attention = y * inverse;
             if (!(attention.minCoeff() > 0)) continue;
             double logs[4];
@@ -253,7 +227,7 @@ TEST(ReadoutPosterior, OfThreeLayersIsTheIntegralOverThePrior) {
                 for (int k = 0; k < layers; ++k) distance += precision(l, k) * shift.col(l).dot(shift.col(k));
             }
             const double weight = std::exp(-0.5 * distance - prior) /
-                                  (std::pow(std::abs(mixing.determinant()), 5) * attention.prod());
+                                  (std::pow(std::abs(test::determinant(mixing)), 5) * attention.prod());
             total += weight;
             squares += weight * weight;
             mean += weight * h;
@@ -277,7 +251,7 @@ TEST(ReadoutPosterior, OfThreeLayersIsTheIntegralOverThePrior) {
     EXPECT_GE(compared, 4);
 }
 
-/// The reference is the density of its own points, N(z) / |dx/dz|: weights against anything else are wrong.
+/// The reference is the density of its own points, N(z) / |dx/dz|; any other density makes weights wrong.
 TEST(ReadoutPosterior, ReferenceIsTheDensityOfItsPoints) {
     for (const auto& [layers, c, negative] :
          {std::tuple(2, 1.0, 0U), {3, 1.0, 0U}, {4, 2.5, 0U}, {3, 0.3, 1U}}) {
@@ -297,8 +271,10 @@ TEST(ReadoutPosterior, ReferenceIsTheDensityOfItsPoints) {
                 slope.col(i) = (integrand->draw_reference(z + shift) - integrand->draw_reference(z - shift)) /
                                (2 * step);
             }
-            const double expected = -0.5 * z.squaredNorm() - 0.5 * dim * std::log(2 * std::numbers::pi) -
-                                    std::log(std::abs(slope.determinant()));
+            const double log_determinant =
+                linalg::cholesky(slope.transpose() * slope)->diagonal().array().log().sum();
+            const double expected =
+                -0.5 * z.squaredNorm() - 0.5 * dim * std::log(2 * std::numbers::pi) - log_determinant;
             EXPECT_NEAR(integrand->at(integrand->draw_reference(z)).reference, expected, 1e-5)
                 << layers << " layers, c " << c;
         }
@@ -318,7 +294,7 @@ TEST(ReadoutPosterior, StaysFiniteAtTheEndsOfWhatOutputsCanBe) {
     }
 }
 
-/// Large beta saturates the attention: moments are finite, and errors say what was not resolved.
+/// Large beta saturates the attention: moments are finite, and errors report unresolved posteriors.
 TEST(DeepSequence, StaysFiniteWhereAttentionIsSaturated) {
     for (const int layers : {2, 3}) {
         for (const double beta : {8.0, 30.0, 100.0}) {
@@ -341,12 +317,16 @@ TEST(ReadoutPosterior, RejectsWrongArguments) {
     const ReadoutPosterior posterior(3, 1, 1, 64);
     const Stage three(3, 0.5, 0), two(2, 0.5, 0);
     const Eigen::VectorXd omega = Eigen::VectorXd::Zero(6);
-    test::expect_invalid([&] { posterior({1, 1, 1, 1}, omega.head(4), three.variance); }, "coordinates of omega");
+    test::expect_invalid(
+        [&] {
+            posterior({1, 1, 1, 1}, omega.head(4), three.variance);
+        },
+        "coordinates of omega");
     test::expect_invalid([&] { posterior({1, 1, 1, 1}, omega, two.variance); }, "layers of the variance");
 }
 
-/// The read-out tells more of the first layer than the attention of the second does. Both fix K - 1
-/// combinations of each sample: Tr(V F) -> K - 1 where little is left to learn.
+/// The read-out has more information on the first layer than the attention of the second. Both fix K - 1
+/// combinations of each sample: Tr(V F) -> K - 1 as the error vanishes.
 TEST(DeepSequence, IsMoreInformativeThanTheAttentionAlone) {
     const OrderParameters parameters{overlap(0.9, 0.45, 1.1), overlap(0.6, -0.01, 0.4)};
     const Integration integration{.shifts = 4, .points = 128};
@@ -357,10 +337,10 @@ TEST(DeepSequence, IsMoreInformativeThanTheAttentionAlone) {
     const OrderParameters late{overlap(1.499, 0.5, 1.499), overlap(1e-3, 0, 1e-3)};
     const auto end = DeepSequence().score_power(late, integration);
     EXPECT_NEAR((2 * late.error * end.value).trace(), 2, 0.03);
-    EXPECT_GT(end.value(0, 0) / end.value(1, 1), 0.1);  // both layers are seen
+    EXPECT_GT(end.value(0, 0) / end.value(1, 1), 0.1);  // informative on both layers
 }
 
-/// Outputs are numbers, not logarithms: against plain averages over pairs of draws of the same omega.
+/// Compares with plain averages over pairs of draws of the same omega. Outputs are not logarithms.
 TEST(DeepSequence, GeneralizationErrorIsThatOfTheReadOut) {
     const DeepSequence channel;
     const Overlap q = overlap(0.9, 0.45, 1.1), error = overlap(0.6, -0.01, 0.4);

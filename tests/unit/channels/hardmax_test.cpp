@@ -28,7 +28,7 @@ TEST(HardmaxPair, ScorePowerIsContinuousAtZeroOverlap) {
     EXPECT_NEAR(averages(1e-9, Score::exact).information, averages(0, Score::exact).information, 1e-7);
 }
 
-/// As V -> 0 the score power falls as V^{-1/2}: what makes the error decay as alpha^-2.
+/// As V -> 0, V F falls as V^{1/2}: F grows as V^{-1/2}, so the error decays as alpha^-2.
 TEST(HardmaxPair, ScorePowerFallsAsTheInverseRootOfTheVariance) {
     const auto power = [](double ratio) {
         return hardmax_pair::averages(ratio, hardmax_pair::Score::exact).power;
@@ -54,7 +54,7 @@ TEST(HardmaxPair, SurvivesTheTails) {
     EXPECT_LT(g[1], -10);
 }
 
-/// T = 2 by the recursion for any T is the closed form.
+/// At T = 2 the recursion for any T agrees with the closed form.
 TEST(Hardmax, RecursionEqualsTheClosedFormForTwoTokens) {
     HardmaxRecursion recursion(2);
     for (const double v : {0.01, 0.5, 3.0}) {
@@ -77,7 +77,7 @@ TEST(Hardmax, RecursionEqualsTheClosedFormForTwoTokens) {
     }
 }
 
-/// For three tokens the sampled average agrees with itself at another seed and, at zero overlap, is exact.
+/// For three tokens sampled averages of two seeds agree; at zero overlap the average is exact.
 TEST(Hardmax, SampledScorePowerIsWithinItsStandardError) {
     const Hardmax channel(3);
     for (const double ratio : {0.5, 20.0, 500.0}) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/core/checks.hpp"
 
+#include <cerrno>
+#include <limits>
 #include <regex>
 
 #include <gtest/gtest.h>
@@ -24,6 +26,19 @@ TEST(Checks, MessagesNameTheArgumentAndItsValue) {
     expect_invalid([] { check_at_least("dimension", 0, 1); }, "dimension must be at least 1, got 0");
     expect_invalid([] { check_size("weights", 3, 4); }, "weights must be of size 4, got 3");
     expect_invalid([] { throw_invalid("prior", "known", "'x'"); }, "prior must be known, got 'x'");
+}
+
+TEST(Checks, EachKindOfMistakeHasItsOwnForm) {
+    expect_invalid([] { throw_conflict("--width", "--limit small-width"); },
+                   "--width cannot be combined with --limit small-width");
+    expect_invalid([] { throw_missing("--resume", "--checkpoint FILE"); },
+                   "--resume needs --checkpoint FILE");
+    expect_invalid([] { throw_unavailable("--plot", "for several layers"); },
+                   "--plot is not available for several layers");
+    expect_invalid([] { throw_inapplicable("--heads", "--channel multi-head", "channel is softmax"); },
+                   "--heads applies only to --channel multi-head (channel is softmax)");
+    expect_invalid([] { throw_unreadable("dataset", "a.h5", EACCES); },
+                   "cannot read dataset 'a.h5': Permission denied");
 }
 
 TEST(Checks, NotANumberIsRejected) {

@@ -5,18 +5,18 @@
 
 #include <gtest/gtest.h>
 
-#include "bayesaim/channels/softmax.hpp"
 #include "bayesaim/core/random.hpp"
-#include "bayesaim/data/dataset.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
 #include "bayesaim/priors/wishart.hpp"
+
+#include "support/expect_invalid.hpp"
 
 namespace bayesaim::data {
 namespace {
 
 using linalg::Matrix;
 
-/// The sensing matrix Z_ab of one sample, as the theory writes it: n of these are what nobody should store.
+/// The sensing matrix Z_ab of one sample, as the theory writes it. The library never stores n of these.
 Matrix sensing_matrix(const Matrix& tokens, int a, int b) {
     const double d = static_cast<double>(tokens.rows()), same = a == b ? 1 : 0;
     const Matrix outer = tokens.col(a) * tokens.col(b).transpose();
@@ -24,7 +24,7 @@ Matrix sensing_matrix(const Matrix& tokens, int a, int b) {
            std::sqrt(2 * d * (1 + same));
 }
 
-/// A few samples of T tokens: T = 1 and 2 have eigenvectors in closed form, T = 3 has not.
+/// A few samples of T tokens: T = 1 and 2 have eigenvectors in closed form, T = 3 does not.
 struct Attention : testing::TestWithParam<int> {
     static constexpr int dim = 23, samples = 40;
     const int tokens = GetParam(), pairs = tokens * (tokens + 1) / 2;
@@ -54,7 +54,7 @@ TEST_P(Attention, IndicesAreTracesWithTheSensingMatrices) {
 
 TEST_P(Attention, TransposeIsTheSumOfSensingMatrices) {
     channels::Rows g = linalg::gaussian_matrix(samples, pairs, RandomStream(3, Purpose::tokens), pool);
-    g.topRows(2).setZero();                     // nothing to learn from these samples,
+    g.topRows(2).setZero();                     // samples without information,
     if (tokens > 1) g(2, 1) = g(3, 1) = 0;      // diagonal weights,
     if (tokens > 1) g(3, 0) = g(3, pairs - 1);  // and equal ones
     Matrix mixed, lower = Matrix::Zero(dim, dim), expected = lower;
@@ -100,12 +100,36 @@ TEST(AttentionStatistics, IndicesHaveTheVarianceOfTheTheory) {
     const Matrix weights = prior.sample(200, 5, 0, pool);
     const auto source =
         gaussian_tokens(2000, 2, 200, 5, TokenStorage::memory, Precision::double_precision, pool);
-    const channels::Rows index = all_attention_indices(*source, weights, pool);
+    const channels::Rows index = attention_indices(*source, {&weights, 1}, pool);
     const double second_moment = weights.squaredNorm() / 200;
     for (int p = 0; p < 3; ++p) {
         const double variance = index.col(p).squaredNorm() / 2000;
         EXPECT_NEAR(variance, 2 * second_moment, 4 * 2 * second_moment * std::sqrt(2.0 / 2000));
     }
+}
+
+/// Layer by layer, from the tokens as they are: layer l has columns l K to (l+1) K.
+TEST(AttentionIndices, OfSeveralLayersStandSideBySide) {
+    ThreadPool one(1), two(2);
+    const auto source =
+        gaussian_tokens(300, 3, 12, 5, TokenStorage::memory, Precision::double_precision, one);
+    const Matrix weights[] = {priors::Wishart(0.5).sample(12, 5, 0, one),
+                              priors::Wishart(2).sample(12, 5, 1, one)};
+    const channels::Rows both = attention_indices(*source, weights, two);
+    ASSERT_EQ(both.cols(), 12);
+    for (const Eigen::Index l : {0, 1})
+        EXPECT_EQ(both.middleCols(6 * l, 6), attention_indices(*source, {&weights[l], 1}, one)) << l;
+    EXPECT_NE(both.leftCols(6), both.rightCols(6));
+}
+
+TEST(AttentionIndices, RejectWeightsThatDoNotFitTheTokens) {
+    ThreadPool pool(1);
+    const auto source = gaussian_tokens(3, 2, 12, 5, TokenStorage::memory, Precision::double_precision, pool);
+    const Matrix small[] = {Matrix::Identity(12, 12), Matrix::Identity(5, 5)};
+    test::expect_invalid([&] { attention_indices(*source, small, pool); },
+                         "weights must be 12 x 12, got 5 x 5");
+    test::expect_invalid([&] { attention_indices(*source, {}, pool); },
+                         "weights must be at least one matrix, got none");
 }
 
 TEST(Tokens, StoredAndRegeneratedOnesHaveTheSameBits) {
@@ -116,34 +140,6 @@ TEST(Tokens, StoredAndRegeneratedOnesHaveTheSameBits) {
         Matrix a, b;
         EXPECT_EQ(Matrix(stored->block({7, 250}, a)), Matrix(made->block({7, 250}, b)));
     }
-}
-
-TEST(Synthetic, DependsOnTheSeedAndNotOnThreads) {
-    ThreadPool one(1), two(2);
-    const priors::Wishart prior(0.5);
-    const channels::Softmax channel(2);
-    SyntheticOptions options;
-    options.dim = 30;
-    const Synthetic a = make_synthetic(prior, channel, options, one),
-                    b = make_synthetic(prior, channel, options, two);
-    EXPECT_EQ(a.data.outputs, b.data.outputs);
-    EXPECT_EQ(a.weights, b.weights);
-    options.seed = 1;
-    EXPECT_NE(a.data.outputs, make_synthetic(prior, channel, options, one).data.outputs);
-    EXPECT_EQ(a.data.tokens->samples(), 90);
-}
-
-TEST(CheckOutputs, RejectsWhatTheChannelCannotProduce) {
-    ThreadPool pool(1);
-    const channels::Softmax channel(2);
-    SyntheticOptions options;
-    options.dim = 10;
-    Dataset data = make_synthetic(priors::Wishart(0.5), channel, options, pool).data;
-    EXPECT_NO_THROW(check_outputs(channel, data));
-    data.outputs(3, 1) += 0.5;
-    EXPECT_THROW(check_outputs(channel, data), std::invalid_argument);
-    data.outputs(3, 1) = std::numeric_limits<double>::quiet_NaN();
-    EXPECT_THROW(check_outputs(channel, data), std::invalid_argument);
 }
 
 }  // namespace

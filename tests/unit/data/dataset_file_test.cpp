@@ -10,8 +10,7 @@
 
 #include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/channels/table.hpp"
-#include "bayesaim/data/deep_attention.hpp"
-#include "bayesaim/priors/table.hpp"
+#include "bayesaim/model/model.hpp"
 #include "bayesaim/priors/wishart.hpp"
 
 #include "support/expect_invalid.hpp"
@@ -54,8 +53,8 @@ class DatasetFile : public testing::Test {
     }
 
     ThreadPool pool_{1};
-    std::unique_ptr<priors::Prior> prior_ = priors::make_prior("wishart", {.width = 0.5});
-    std::unique_ptr<channels::Channel> channel_;
+    const std::shared_ptr<const priors::Prior> prior_ = std::make_shared<priors::Wishart>(0.5);
+    std::shared_ptr<const channels::Channel> channel_;
 
   private:
     std::filesystem::path folder_;
@@ -64,23 +63,22 @@ class DatasetFile : public testing::Test {
 TEST_F(DatasetFile, RoundTripInDoublePrecisionIsExact) {
     for (const char* name : {"linear", "softmax", "hardmax"}) {
         const Synthetic made = make(name, 11, 0.4);
-        write_dataset(file("a.h5"), made.data, *channel_, {&made.weights, 1}, {});
+        write_dataset(file("a.h5"), made.data, *channel_, made.weights, {});
         const DatasetContents read = read_dataset(file("a.h5"), *channel_);
         EXPECT_EQ(all_tokens(*read.data.tokens), all_tokens(*made.data.tokens)) << name;
         EXPECT_EQ(read.data.outputs, made.data.outputs) << name;
-        ASSERT_EQ(read.weights.size(), 1U);
-        EXPECT_EQ(read.weights[0], made.weights) << name;
+        EXPECT_EQ(read.weights, made.weights) << name;
     }
     EXPECT_EQ(file_count(), 1U);
 }
 
 TEST_F(DatasetFile, SeveralLayersKeepTheirOrder) {
-    const channels::DeepAttention channel({.layers = 3, .residual = 0.5});
-    const priors::Wishart narrow(0.25), wide(2);
-    const priors::Prior* priors[] = {&narrow, &wide, &narrow};
-    ThreadPool pool(1);
-    const DeepSynthetic made = make_deep_synthetic(priors, channel, {.dim = 9, .alpha = 0.5}, pool);
-    write_dataset(file("a.h5"), made.data, channel, made.weights, describe(priors, channel));
+    const model::Model model = model::make_model({.widths = {0.25, 2, 0.25},
+                                                  .channel = "deep-softmax",
+                                                  .channel_options = {.layers = 3, .residual = 0.5}});
+    const channels::Channel& channel = model.channel();
+    const Synthetic made = make_synthetic(model.priors(), channel, {.dim = 9, .alpha = 0.5}, pool_);
+    write_dataset(file("a.h5"), made.data, channel, made.weights, attributes_of(model::describe(model)));
     const DatasetContents read = read_dataset(file("a.h5"), channel);
     EXPECT_EQ(read.weights, made.weights);
     EXPECT_EQ(read.data.outputs, made.data.outputs);
@@ -125,8 +123,7 @@ TEST_F(DatasetFile, SeveralBlocksAndARemainderAreOneArray) {
 
 TEST_F(DatasetFile, HeaderHasTheShapeAndTheAttributes) {
     const Synthetic made = make("softmax", 11, 0.4);
-    const priors::Prior* one[] = {prior_.get()};
-    Attributes attributes = describe(one, *channel_);
+    Attributes attributes = attributes_of(model::describe(model::Model(channel_, {prior_})));
     const std::uint64_t seed = (std::uint64_t{1} << 63) + 3;  // no double holds it
     attributes["seed"] = seed;
     write_dataset(file("a.h5"), made.data, *channel_, {}, attributes);
@@ -187,7 +184,7 @@ TEST_F(DatasetFile, PlaceThatCannotBeWrittenIsAnError) {
 
 TEST_F(DatasetFile, AnyTruncationIsNoticed) {
     const Synthetic made = make("softmax", 11, 0.4);
-    write_dataset(file("a.h5"), made.data, *channel_, {&made.weights, 1}, {});
+    write_dataset(file("a.h5"), made.data, *channel_, made.weights, {});
     const auto size = std::filesystem::file_size(file("a.h5"));
     for (const auto length :
          {size - 1, size / 2, size / 10, std::uintmax_t{100}, std::uintmax_t{7}, std::uintmax_t{0}}) {

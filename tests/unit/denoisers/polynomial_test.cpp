@@ -18,7 +18,7 @@ Overlap overlap(double a, double b, double c) {
 }
 
 /// The table to its printed digits: a wrong cumulant moves degree 3 by 1e-3 or more.
-TEST(PolynomialEstimator, ErrorsOfOneLayer) {
+TEST(PolynomialEstimator, ErrorsOfOneLayerAreThoseOfTheTable) {
     struct Row {
         double width, noise_variance, errors[8];
     };
@@ -46,7 +46,7 @@ TEST(PolynomialEstimator, ErrorsOfOneLayer) {
     }
 }
 
-TEST(PolynomialEstimator, ErrorsOfTwoLayers) {
+TEST(PolynomialEstimator, ErrorsOfTwoLayersAreThoseOfTheTable) {
     const MarchenkoPasturLaw law(0.5);
     const spectral::SpectralLaw* laws[] = {&law, &law};
     const double c11[] = {0.32127, 0.24398, 0.23632, 0.23527, 0.23396, 0.233888, 0.233674, 0.233617},
@@ -69,7 +69,7 @@ TEST(PolynomialEstimator, ErrorsOfTwoLayers) {
     }
 }
 
-TEST(PolynomialEstimator, TestVectorOfTwoLayers) {
+TEST(PolynomialEstimator, CoefficientsOfTwoLayersAreThoseOfTheTable) {
     const MarchenkoPasturLaw law(0.5);
     const spectral::SpectralLaw* laws[] = {&law, &law};
     const Overlap noise = overlap(0.5, 0.2, 0.5);
@@ -91,7 +91,7 @@ TEST(PolynomialEstimator, TestVectorOfTwoLayers) {
     EXPECT_NEAR(polynomial.divergence(0, 1), -0.10598206, 1e-8);
 }
 
-/// C_lk = sum_m Delta_km div_m Shat_l at every degree, also for different widths and three layers.
+/// C_lk = sum_m Delta_km div_m Shat_l at every degree, for different widths and for three layers.
 TEST(PolynomialEstimator, ErrorIsTheSteinFormula) {
     const MarchenkoPasturLaw narrow(0.5), wide(2), semicircle = MarchenkoPasturLaw::semicircle();
     const spectral::SpectralLaw* laws[] = {&narrow, &wide, &semicircle};

@@ -96,13 +96,13 @@ TEST(RotationInvariantDenoiser, CommutesWithRotations) {
     Matrix rotated = o * noisy * o.transpose();
     rotated = (0.5 * (rotated + rotated.transpose())).eval();
     const Matrix expected = o * denoise(prior.law(), noisy, 0.5, pool).estimate * o.transpose();
-    // Round-off, more of it where eigenvalues next to an edge meet the square root.
+    // Round-off, which the square root at an edge amplifies.
     EXPECT_LE(largest_difference(denoise(prior.law(), rotated, 0.5, pool).estimate, expected), 1e-11);
 }
 
 TEST(RotationInvariantDenoiser, ErrorIsTheNoiseTimesTheDivergence) {
-    // Coordinates of unit Frobenius norm see noise of variance 2 D/d, so E ||Shat - S||^2/d = (2 D/d^2) div
-    // Shat.
+    // In coordinates of unit Frobenius norm the noise has variance 2 D/d, so
+    // E ||Shat - S||^2/d = (2 D/d^2) div Shat.
     constexpr Eigen::Index dim = 30;
     constexpr double noise = 0.5, step = 1e-5;
     const priors::Wishart prior(0.5);
@@ -144,7 +144,7 @@ TEST(RotationInvariantDenoiser, ErrorIsTheNoiseTimesTheDivergence) {
 TEST(RotationInvariantDenoiser, BeyondTheEdgesTheShrinkageIsLinear) {
     const priors::Wishart prior(0.5);
     ThreadPool pool(1);
-    constexpr double noise = 0.01;  // two bulks: there are outliers in the gap, too
+    constexpr double noise = 0.01;  // two bulks, with outliers in the gap too
     const spectral::FreeConvolution spectrum(prior.law(), noise);
     const auto bulks = spectrum.edges();
     ASSERT_EQ(bulks.size(), 2U);

@@ -143,7 +143,8 @@ TEST(AttentionLoss, OfSubsetsAveragesToTheWhole) {
 
 TEST(AttentionLoss, RefusesChannelsWithoutGradient) {
     const Problem problem("hardmax", 2, 1, 4, 10);
-    test::expect_invalid([&] { problem.loss<float>(); }, "channel must be softmax or linear");
+    test::expect_invalid([&] { problem.loss<float>(); },
+                         "channel must be one with a gradient, such as softmax or linear");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class GradientDescentTest : public testing::Test {
         options.max_steps = 60;
         options.precision = data::Precision::double_precision;
         options.measure = [this](const linalg::Matrix& m) {
-            return data::estimation_error(m, problem.weights);
+            return data::estimation_error(m, problem.weights[0]);
         };
     }
     Descent run() { return run_gradient_descent(problem.data, *channel, options, pool); }
@@ -50,7 +50,8 @@ TEST_F(GradientDescentTest, HistoryFallsAndEndsWithTheStudent) {
     ASSERT_EQ(descent.record.size(), 7U);  // steps 0, 10, ..., 60
     EXPECT_EQ(descent.record.back().step, 60);
     EXPECT_LT(descent.record.back().loss, 0.2 * descent.record.front().loss);
-    EXPECT_EQ(*descent.record.back().true_error, data::estimation_error(descent.estimate(), problem.weights));
+    EXPECT_EQ(*descent.record.back().true_error,
+              data::estimation_error(descent.estimate(), problem.weights[0]));
     linalg::Matrix gradient;
     const AttentionLoss<double> loss(problem.data, *channel, pool);
     EXPECT_EQ(loss.evaluate(descent.weights, gradient), descent.record.back().loss);

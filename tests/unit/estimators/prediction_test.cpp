@@ -39,7 +39,7 @@ TEST_P(Prediction, MeasuredErrorIsThatOfTheory) {
     const KnownEstimate known = make_estimate(dim, 0.5, pool);
     const auto [name, tokens] = GetParam();
     const auto channel = channels::make_channel(name, {.tokens = tokens, .beta = 2});
-    const data::TestSet test = data::make_test_set(known.truth, *channel, samples, 5, pool);
+    const data::TestSet test = data::make_test_set({&known.truth, 1}, *channel, samples, 5, pool);
     const auto prediction = predict(*test.tokens, known.estimate, known.error, *channel, pool);
     const auto theory = channel->generalization(
         {linalg::scalar_overlap(1 - known.error), linalg::scalar_overlap(known.error)}, {});
@@ -53,7 +53,7 @@ TEST_P(Prediction, MeasuredErrorIsThatOfTheory) {
     };
     check(prediction.bayes_optimal, theory.bayes_optimal);
     check(prediction.plug_in, theory.plug_in);
-    // A rule that ignores how uncertain the estimate is would not pass the line above: they differ by more.
+    // The two rules differ by more than the tolerance above: ignoring the variance would fail.
     if (channel->name() != "linear") {
         EXPECT_GT(theory.plug_in, 1.02 * theory.bayes_optimal);
     }
@@ -68,7 +68,7 @@ TEST(PredictionContract, ExactEstimatePredictsExactly) {
     ThreadPool pool(1);
     const KnownEstimate known = make_estimate(20, 0.5, pool);
     const auto channel = channels::make_channel("softmax", {.tokens = 3});
-    const data::TestSet test = data::make_test_set(known.truth, *channel, 50, 5, pool);
+    const data::TestSet test = data::make_test_set({&known.truth, 1}, *channel, 50, 5, pool);
     const auto prediction = predict(*test.tokens, known.truth, 0, *channel, pool);
     EXPECT_EQ(mean_squared_distance(prediction.bayes_optimal, test.targets), 0);
     EXPECT_THROW(predict(*test.tokens, known.truth.topLeftCorner(5, 5), 0, *channel, pool),

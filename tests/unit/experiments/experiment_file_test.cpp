@@ -40,10 +40,14 @@ TEST(ExperimentFile, RelativeAlphaCountsInTheThresholdOfEachWidth) {
     ASSERT_EQ(study.tasks.size(), 2U);
     EXPECT_NEAR(study.tasks[0].alpha, 0.5 * 0.1875, 1e-15);  // rho - rho^2/2 over 2
     EXPECT_NEAR(study.tasks[1].alpha, 0.5 * 0.25, 1e-15);
+    const Experiment layers = parse(
+        "estimator = 'theory'\nwidth = 0.5\nchannel = 'deep-softmax'\nlayers = [1, 2, 3]\nalpha = '0.5x'\n");
+    ASSERT_EQ(layers.tasks.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_NEAR(layers.tasks[i].alpha, 0.5 * 0.1875 * static_cast<double>(i + 1), 1e-15);
 }
 
-/// Small width is a limit without a width: its threshold is that of alpha/width, and a list of widths is one
-/// point.
+/// The limit of small width has no width: its threshold is in alpha/width, and a list of widths is one point.
 TEST(ExperimentFile, SmallWidthHasNoWidth) {
     const Experiment study = parse(
         "width = [0.5, 1]\nalpha = '0.5x'\n[[run]]\nestimator = 'small-width'\n"
@@ -96,10 +100,10 @@ TEST(ExperimentFile, TheSpectrumCountsByItsContent) {
     EXPECT_NE(key(study(one).tasks[0]), key(study(other).tasks[0]));
     Task task = study(one).tasks[0];
     task.spectrum = other.path();
-    test::expect_invalid([&] { make_prior(task); }, "with other content");
+    test::expect_invalid([&] { make_model(task); }, "with other content");
 }
 
-/// Text, and the one line that it must be answered with: file, line, column and what is wrong.
+/// A text, and the one line that it must produce: file, line, column and message.
 struct Mistake {
     const char* text;
     const char* complaint;
@@ -141,15 +145,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "study.toml:3:11: damping must be below 1, got 1"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nadaptive_damping = 1\n",
                 "study.toml:3:20: adaptive_damping must be true or false, got the whole number 1"},
-        Mistake{
-            "estimator = 'gdd'\nalpha = 0.1\n",
-            "study.toml:1:13: estimator must be one of theory, small-width, amp, gd, deep-theory, deep-amp"},
+        Mistake{"estimator = 'gdd'\nalpha = 0.1\n",
+                "study.toml:1:13: estimator must be one of theory, small-width, amp, gd, got 'gdd'"},
+        Mistake{"estimator = 'deep-amp'\nalpha = 0.1\n",
+                "study.toml:1:13: estimator \"deep-amp\" is now written estimator = \"amp\" with channel = "
+                "\"deep-softmax\""},
+        Mistake{"estimator = 'amp'\nalpha = 0.1\nlayers = 2\n",
+                "study.toml:3:10: layers is not a setting of estimator amp"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nchannel = 'relu'\n",
                 "study.toml:3:11: channel must be one of"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nchannel = 'hardmax'\ntokens = 7\n",
                 "study.toml:4:10: hardmax channel: tokens must be"},
         Mistake{"estimator = 'gd'\nalpha = 0.1\nchannel = 'hardmax'\n",
-                "study.toml:3:11: channel of gradient descent must be one of softmax, linear"},
+                "study.toml:3:11: channel of gradient descent must be one of linear, softmax"},
         Mistake{"estimator = 'gd'\nalpha = 0.1\nprior = 'wigner'\n",
                 "study.toml:3:9: prior of gradient descent must be one of wishart"},
         Mistake{"estimator = 'small-width'\nalpha = 0.1\nprior = 'wigner'\n",
@@ -166,9 +174,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"estimator = 'amp'\nalpha = 0.1\nprior = 'wigner'\nwidth = 2\n",
                 "study.toml:4:9: width is not a setting of estimator amp with prior wigner"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nprior = 'spectrum'\n",
-                "study.toml:3:9: spectrum file must be given"},
+                "study.toml:3:9: prior spectrum needs a spectrum file"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\nprior = 'spectrum'\nspectrum = 'nowhere.txt'\n",
-                "study.toml:4:12: spectrum must be readable, got 'nowhere.txt'"},
+                "study.toml:4:12: cannot read spectrum 'nowhere.txt': No such file"},
         Mistake{"estimator = 'amp'\n", "alpha is missing; a run needs estimator and alpha"},
         Mistake{"alpha = 0.1\n[[run]]\ndim = 30\n", "study.toml:2:1: estimator is missing"},
         Mistake{"run = 3\n", "study.toml:1:7: run must be written as [[run]], got the whole number 3"},

@@ -44,8 +44,7 @@ TEST(RunStore, RecordsAreThereWhenItIsOpenedAgain) {
     EXPECT_EQ(read_records(file.path()).payloads, again.records().payloads);
 }
 
-/// Whatever byte a killed process came to, the records before are kept, the torn one is gone and can be
-/// written again.
+/// At whatever byte a process is killed, earlier records are kept; the torn record can be written again.
 TEST(RunStore, ATornRecordIsNoticedAtEveryByte) {
     const TemporaryFile file("");
     std::size_t whole = 0;
@@ -79,7 +78,7 @@ TEST(RunStore, AChangedByteMakesTheRecordVoidAndOnlyThat) {
         store.append(second, "0.25");
     }
     std::string text = content(file);
-    text[text.find("0.125") + 2] = '9';  // 0.925: a number as good as any
+    text[text.find("0.125") + 2] = '9';  // 0.925: a valid number
     rewrite(file, text);
     const RunStore store(file.path());
     EXPECT_EQ(store.records().damaged, 1U);

@@ -84,14 +84,22 @@ TEST(Sweep, StopsWhenAskedAndGoesOnLater) {
 }
 
 TEST(Sweep, SummaryIsMeanAndStandardErrorOverSeeds) {
-    std::vector<Point> points(4);
-    for (std::size_t i = 0; i < 4; ++i) points[i].task.seed = i;
-    points[0].outcome = {"converged", "", {{"error", 1}, {"theory_error", 3}, {"iterations", 10}}};
-    points[1].outcome = {"converged", "", {{"error", 3}, {"theory_error", 3}, {"iterations", 20}}};
-    points[2].outcome = {"failed", "no memory, \"none\"", {}};
+    std::vector<Point> points(6);
+    for (std::size_t i = 0; i < 6; ++i) points[i].task.seed = i;
+    const double errors[] = {1, 5, 5, 5};
+    for (std::size_t i = 0; i < 4; ++i) {
+        points[i].outcome = {
+            "converged",
+            "",
+            {{"error", errors[i]}, {"theory_error", 5}, {"iterations", i % 2 == 0 ? 10.0 : 30.0}}};
+    }
+    points[4].outcome = {"failed", "no memory, \"none\"", {}};
+    // mean 4, sample variance 4, standard error 1, z = -1; the failed one is counted, not averaged
     const std::string text = summary_csv(points);
-    // mean 2, sample variance 2, standard error 1, z = -1; the failed one is counted, not averaged
-    EXPECT_TRUE(text.ends_with(",2,1,2,1,3,-1,15,failed\n")) << text;
+    EXPECT_TRUE(text.ends_with(",4,1,4,1,5,-1,20,failed\n")) << text;
+    // Two seeds have a standard error, but no z score: the standard error is too uncertain.
+    const std::string two = summary_csv({points[0], points[1]});
+    EXPECT_TRUE(two.ends_with(",2,0,3,2,5,,20,converged\n")) << two;
     EXPECT_NE(results_csv(points).find(",failed,\"no memory, \"\"none\"\"\"\n"), std::string::npos);
 }
 
@@ -138,7 +146,7 @@ TEST(Merge, RefusesResultsThatDisagreeByOneBit) {
     RunStore(place("b") / store_name).append(key(study.tasks[0]), payload(study.tasks[0], other));
     test::expect_invalid([&] { merge_sweeps({place("a"), place("b")}, place("out")); }, "in agreement");
     EXPECT_FALSE(fs::exists(place("out")));
-    // A failure is no disagreement: the other directory's result counts.
+    // A failed point does not disagree: the result of the other directory counts.
     RunStore(place("b") / store_name)
         .append(key(study.tasks[0]), payload(study.tasks[0], {"failed", "bad luck"}));
     EXPECT_TRUE(merge_sweeps({place("b"), place("a")}, place("out"))[0].outcome->good());
@@ -159,7 +167,7 @@ TEST(Merge, WhatTheOutputHasCountsToo) {
     test::expect_invalid([&] { merge_sweeps({place("a")}, place("out")); }, "in agreement");
 }
 
-/// Numbers that would change when they are put into an int, or wrap around.
+/// Numbers that an int would change or wrap around.
 TEST(Provenance, RefusesNumbersThatDoNotFit) {
     const Directories place;
     run_sweep(small_study(), place("run"));
@@ -186,19 +194,20 @@ TEST(Tasks, DefaultsAreThoseOfTheAlgorithms) {
     EXPECT_EQ(task.integration_points, channels::Integration{}.points);
 }
 
-/// Seeds of one point that run at the same time ask for its theory once; other points are others.
+/// Concurrent seeds of one point compute its theory once; other points have their own.
 TEST(TheoryErrors, ArePerPointAndComputedOnce) {
     TheoryErrors errors;
     ThreadPool pool(4);
     std::atomic<int> solved = 0;
     Task point;
-    point.estimator = "deep-theory";
+    point.estimator = "theory";
+    point.channel = "deep-softmax";
     std::vector<double> found(16);
     pool.for_each(found.size(), [&](std::size_t i) {
         Task task = point;
         task.seed = i;
         found[i] = errors.at(task, [&] {
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));  // others come in the meantime
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));  // other threads ask in the meantime
             return 1.0 + solved++;
         });
     });
@@ -229,8 +238,8 @@ TEST(EstimatorTable, RowsKeepTheirWord) {
         task.dim = 20;
         std::size_t own = 0;
         for (const Setting& setting : setting_table())
-            own += !setting.common && applies(task, setting) ? 1 : 0;
-        EXPECT_EQ(own, entry.settings.size()) << entry.name;
+            own += setting.owner == Setting::Owner::estimator && applies(task, setting) ? 1 : 0;
+        EXPECT_EQ(own, entry.options.size()) << entry.name;
         EXPECT_EQ(entry.values.front(), "error");
         EXPECT_GT(entry.operations(task), 0);
         ThreadPool pool(1);
@@ -246,6 +255,27 @@ TEST(EstimatorTable, RowsKeepTheirWord) {
         // Same bits for any number of threads.
         ThreadPool three(3);
         EXPECT_TRUE(run_task(task, {three, theory})->same_results(*outcome)) << entry.name;
+    }
+}
+
+/// With several layers the error is the sum of error_1, error_2, ..
+TEST(EstimatorTable, SeveralLayersHaveAnErrorEach) {
+    ThreadPool pool(2);
+    TheoryErrors theory;
+    for (const char* estimator : {"theory", "amp"}) {
+        Task task;
+        task.estimator = estimator;
+        task.channel = "deep-softmax";
+        task.width = 0.5;
+        task.alpha = 0.2;
+        task.dim = 16;
+        task.integration_points = 16;
+        task.max_iterations = 5;
+        const auto outcome = run_task(task, {pool, theory});
+        ASSERT_TRUE(outcome && !outcome->failed()) << estimator << ' ' << outcome->reason;
+        ASSERT_TRUE(outcome->value("error_1") && outcome->value("error_2")) << estimator;
+        EXPECT_FALSE(outcome->value("error_3"));
+        EXPECT_NEAR(*outcome->value("error_1") + *outcome->value("error_2"), *outcome->value("error"), 1e-12);
     }
 }
 

@@ -39,7 +39,16 @@ TEST(MeanOf, HasTheStandardErrorOfTheScatter) {
     const auto mean = mean_of(std::vector<double>{1, 2, 6});
     EXPECT_DOUBLE_EQ(mean->value, 3);
     EXPECT_DOUBLE_EQ(*mean->standard_error, std::sqrt((4.0 + 1 + 9) / 2 / 3));
-    EXPECT_DOUBLE_EQ(*mean->z_score(2), 1 / *mean->standard_error);
+}
+
+/// The standard error of three numbers is so uncertain that a ratio with it says nothing.
+TEST(MeanOf, HasAScoreFromFourRepetitionsOn) {
+    EXPECT_FALSE(mean_of(std::vector<double>{1, 2, 6})->z_score(2));
+    const auto four = mean_of(std::vector<double>{1, 2, 3, 6});
+    EXPECT_EQ(four->count, 4U);
+    EXPECT_DOUBLE_EQ(*four->z_score(2), 1 / *four->standard_error);
+    // What is not finite is no repetition.
+    EXPECT_FALSE(mean_of(std::vector<double>{1, 2, std::nan(""), 6})->z_score(2));
 }
 
 TEST(MeanOf, CountsOnlyWhatIsFinite) {
@@ -52,7 +61,7 @@ TEST(MeanOf, CountsOnlyWhatIsFinite) {
 TEST(MeanOf, OneValueHasNoStandardErrorAndEqualOnesNoScore) {
     EXPECT_FALSE(mean_of(std::vector<double>{5})->standard_error);
     EXPECT_EQ(mean_of(std::vector<double>{5, 5})->standard_error, 0);
-    EXPECT_FALSE(mean_of(std::vector<double>{5, 5})->z_score(4));
+    EXPECT_FALSE(mean_of(std::vector<double>{5, 5, 5, 5})->z_score(4));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bayesaim/core/table.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 #include "bayesaim/priors/table.hpp"
@@ -66,18 +67,17 @@ TEST(Wigner, IsTheGaussianOrthogonalEnsemble) {
 }
 
 TEST(PriorTable, MakesWhatIsAskedForAndListsWhatItKnows) {
-    EXPECT_EQ(prior_names(), (std::vector<std::string>{"wishart", "wigner", "spectrum"}));
-    const auto prior = make_prior("wishart", {.width = 0.25, .spectrum_file = ""});
+    EXPECT_EQ(names_of(prior_table()),
+              (std::vector<std::string>{"wishart", "wigner", "spectrum", "multi-head"}));
+    const auto prior = make_prior("wishart", {.width = 0.25});
     EXPECT_EQ(prior->name(), "wishart");
     ASSERT_EQ(prior->parameters().size(), 1U);
     EXPECT_EQ(prior->parameters()[0], (std::pair<std::string, double>("width", 0.25)));
     EXPECT_EQ(make_prior("wigner", {})->name(), "wigner");
     expect_invalid([] { make_prior("gauss", {}); },
-                   "prior must be one of wishart, wigner, spectrum, got 'gauss'");
-    expect_invalid([] { make_prior("spectrum", {}); },
-                   "spectrum file must be given with this prior, got none");
-    expect_invalid([] { make_prior("wishart", {.width = 0, .spectrum_file = ""}); },
-                   "width must be positive and finite, got 0");
+                   "prior must be one of wishart, wigner, spectrum, multi-head, got 'gauss'");
+    expect_invalid([] { make_prior("spectrum", {}); }, "prior spectrum needs a spectrum file");
+    expect_invalid([] { make_prior("wishart", {.width = 0}); }, "width must be positive and finite, got 0");
 }
 
 }  // namespace

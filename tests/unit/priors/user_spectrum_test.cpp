@@ -88,10 +88,11 @@ TEST(ReadSpectrum, RefusesFilesWithoutEigenvalues) {
 
 TEST(ReadSpectrum, RefusesWhatCannotBeRead) {
     expect_invalid([] { read_spectrum("/nowhere/at/all.txt"); },
-                   "spectrum file must be readable, got '/nowhere/at/all.txt'");
+                   "cannot read spectrum file '/nowhere/at/all.txt': No such file or directory");
     const std::string folder = ::testing::TempDir();
-    expect_invalid([&] { read_spectrum(folder); }, "spectrum file must be readable, got '" + folder + "'");
-    expect_invalid([] { read_spectrum(""); }, "spectrum file must be readable, got ''");
+    expect_invalid([&] { read_spectrum(folder); },
+                   "cannot read spectrum file '" + folder + "': Is a directory");
+    expect_invalid([] { read_spectrum(""); }, "cannot read spectrum file '': No such file or directory");
 }
 
 TEST(UserSpectrum, SamplesHaveExactlyTheGivenEigenvalues) {

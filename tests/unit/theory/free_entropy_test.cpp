@@ -9,12 +9,12 @@
 #include "bayesaim/channels/hardmax.hpp"
 #include "bayesaim/channels/linear.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
+#include "bayesaim/theory/thresholds.hpp"
 
 namespace bayesaim::theory {
 namespace {
 
-/// The free entropy is stationary at the fixed point: along any path (q, qhat(q)) its derivative vanishes
-/// there.
+/// The derivative of the free entropy along any path (q, qhat(q)) vanishes at the fixed point.
 TEST(FreeEntropy, IsStationaryAtTheFixedPoint) {
     const spectral::MarchenkoPasturLaw law(0.5);
     const SpectralCurve prior(law);
@@ -23,7 +23,7 @@ TEST(FreeEntropy, IsStationaryAtTheFixedPoint) {
     const FixedPoint point = solve_state_evolution(prior, channel, alpha, Start::uninformed);
     const auto at = [&](double error) {
         FixedPoint p = point;
-        p.parameters = {linalg::scalar_overlap(prior.total() - error), linalg::scalar_overlap(error)};
+        p.parameters = {linalg::scalar_overlap(prior.total()(0, 0) - error), linalg::scalar_overlap(error)};
         p.conjugate = linalg::scalar_overlap(4 * alpha * channel.score_power(p.parameters, {}).value(0, 0));
         return *free_entropy(prior, channel, alpha, p);
     };
@@ -51,11 +51,11 @@ class SuddenChannel final : public channels::Channel {
     std::string name() const override { return "sudden"; }
     std::vector<std::pair<std::string, double>> parameters() const override { return {}; }
     int tokens() const override { return 1; }
+    bool sampled() const override { return false; }
     void draw(const channels::ConstRowsRef&, std::uint64_t, std::uint64_t, channels::RowsRef) const override {
     }
     void score(const channels::ConstRowsRef&, const channels::ConstRowsRef&, const Overlap&,
                channels::RowsRef, Eigen::Ref<Eigen::VectorXd>) const override {}
-    void predict(const channels::ConstRowsRef&, const linalg::Overlap&, channels::RowsRef) const override {}
     channels::ScorePower score_power(const OrderParameters& p, const channels::Integration&) const override {
         return {
             linalg::scalar_overlap(0.25 * (1 + gain / (1 + std::exp(-(p.overlap(0, 0) - centre) / width)))),
@@ -64,10 +64,6 @@ class SuddenChannel final : public channels::Channel {
     std::optional<double> information(const OrderParameters& p, const channels::Integration&) const override {
         const double q = p.overlap(0, 0);
         return 0.25 * (q + gain * width * std::log1p(std::exp((q - centre) / width)));
-    }
-    channels::GeneralizationError generalization(const OrderParameters&,
-                                                 const channels::Integration&) const override {
-        return {};
     }
 
   private:
@@ -80,7 +76,7 @@ TEST(FirstOrderTransition, FindsSpinodalsAndTheInformationTheoreticThreshold) {
     const auto law = spectral::MarchenkoPasturLaw::semicircle();
     const SpectralCurve prior(law);
     const SuddenChannel channel;
-    const auto transition = find_first_order_transition(prior, channel, 0.01, 10, 60, 1e-9);
+    const auto transition = find_first_order_transition(prior, channel, {.steps = 60, .tolerance = 1e-9});
     ASSERT_TRUE(transition);
     EXPECT_LT(transition->appears, transition->information_theoretic);
     EXPECT_LT(transition->information_theoretic, transition->algorithmic);
@@ -97,8 +93,8 @@ TEST(FirstOrderTransition, FindsSpinodalsAndTheInformationTheoreticThreshold) {
     EXPECT_NEAR(transition->algorithmic, highest, 1e-6 * highest);
     EXPECT_NEAR(transition->appears, lowest, 1e-6 * lowest);
 
-    // At the information-theoretic threshold both potentials -q qhat/4 + (qhat - log(1+qhat))/4 + alpha I_out
-    // are equal.
+    // At the information-theoretic threshold the potentials are equal:
+    // -q qhat/4 + (qhat - log(1+qhat))/4 + alpha I_out.
     const double alpha = transition->information_theoretic;
     const BayesOptimal point = solve_bayes_optimal(prior, channel, alpha);
     ASSERT_TRUE(point.differ);
@@ -109,14 +105,15 @@ TEST(FirstOrderTransition, FindsSpinodalsAndTheInformationTheoreticThreshold) {
     };
     EXPECT_NEAR(potential(point.informed), potential(point.uninformed), 1e-7);
     EXPECT_GT(point.uninformed.error(), 1.5 * point.informed.error());
-    // Beyond it the informed one is optimal although an algorithm does not find it.
+    // Above it the informed fixed point is optimal, although an algorithm does not find it.
     const BayesOptimal hard = solve_bayes_optimal(prior, channel, 0.5 * (alpha + transition->algorithmic));
     EXPECT_TRUE(hard.informed_wins);
 }
 
 TEST(FirstOrderTransition, NoneForHardmax) {
     const spectral::MarchenkoPasturLaw law(0.5);
-    EXPECT_FALSE(find_first_order_transition(SpectralCurve(law), channels::Hardmax(2), 0.05, 5, 6));
+    EXPECT_FALSE(find_first_order_transition(SpectralCurve(law), channels::Hardmax(2),
+                                             {.lowest = 0.05, .highest = 5, .steps = 6}));
 }
 
 }  // namespace

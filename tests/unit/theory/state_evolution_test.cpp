@@ -46,7 +46,7 @@ TEST(StateEvolution, LinearIsSoftmaxAtAnotherAlpha) {
 
 TEST(StateEvolution, HardmaxReferences) {
     // At width 0.1, alpha 0.1 the mmse was checked against adaptive quadrature of the cubic's root,
-    // independently of the engine: the fixed point is 0.3719265, 3e-7 below the value that circulated before.
+    // independently of the engine: the fixed point is 0.3719265, 3e-7 below an earlier value.
     const Reference references[] = {{0.5, 0.1, 0.74511035}, {0.5, 0.5, 0.21306194}, {0.5, 1, 0.07893169},
                                     {0.5, 2, 0.02383272},   {0.5, 5, 0.00403759},   {0.5, 20, 0.00025398},
                                     {1, 1, 0.13446881},     {1, 10, 0.00231406},    {0.1, 0.1, 0.37192650},
@@ -68,8 +68,8 @@ TEST(StateEvolution, PrintedHardmaxIsFourTimesWorse) {
     EXPECT_NEAR(error_of(channels::HardmaxAsPrinted(2), 0.5, 20), 0.0242, 5e-5);
 }
 
-/// The model of one token and linear output is that of "Bayes-optimal learning of an extensive-width neural
-/// network from quadratically many samples"; a few numbers from the tables published in
+/// One token with linear output is the model of "Bayes-optimal learning of an extensive-width neural network
+/// from quadratically many samples"; a few numbers from the tables published in
 /// SPOC-group/ExtensiveWidthQuadraticSamples (theory_rho_0.1.csv, theory_rho_0.5.csv).
 TEST(StateEvolution, AgreesWithPublishedTablesOfTheOneTokenModel) {
     const Reference published[] = {
@@ -83,15 +83,15 @@ TEST(StateEvolution, AgreesWithPublishedTablesOfTheOneTokenModel) {
     }
 }
 
-/// The published table for width 2 is off by 5e-5 to 5e-3. Here: the cubic's root under adaptive quadrature
-/// (scipy's quad, 1e-13) inside Brent's root finder, which shares no code with the engine.
+/// The published table for width 2 is off by 5e-5 to 5e-3. The references integrate the cubic's root by
+/// adaptive quadrature (scipy's quad, 1e-13) inside Brent's root finder, without code of the engine.
 TEST(StateEvolution, AgreesWithTheIntegratedCubicAtWidthTwo) {
     EXPECT_NEAR(error_of(channels::Linear(1), 2, 0.020645669291338584), 0.957876297138551, 1e-11);
     EXPECT_NEAR(error_of(channels::Linear(1), 2, 0.11887401574803151), 0.7396966218928884, 1e-11);
 }
 
 TEST(StateEvolution, IterationSolverAgreesWithTheBracketedRoot) {
-    // A vanishing label noise takes the general way to the same point.
+    // With tiny label noise the general method finds the same point.
     const channels::Linear exact(2), noisy(2, 1e-9);
     EXPECT_NEAR(error_of(noisy, 0.5, 0.1), error_of(exact, 0.5, 0.1), 1e-7);
     EXPECT_NEAR(error_of(noisy, 0.5, 0.1, Start::informed), error_of(exact, 0.5, 0.1), 1e-7);
@@ -137,8 +137,7 @@ TEST(StateEvolution, ErrorVanishesAboveStrongRecoveryAndTheApproachIsContinuous)
         last = e;
     }
     EXPECT_LT(last, 1e-9);
-    // The published table says 1.4e-3 next to the threshold of the one-token model; the exact value
-    // is 2.0e-5.
+    // Next to the threshold of the one-token model the published table has 1.4e-3; the exact value is 2.0e-5.
     EXPECT_NEAR(error_of(channels::Linear(1), 0.5, 0.37499), 2.0e-5, 1e-6);
 }
 
@@ -178,7 +177,7 @@ RC_GTEST_PROP(StateEvolutionProperty, FixedPointSolvesTheEquations, ()) {
     const FixedPoint up = solve_state_evolution(prior, channel, alpha, Start::uninformed);
     const double conjugate = 4 * alpha * channel.score_power(up.parameters, {}).value(0, 0);
     RC_ASSERT(std::abs(prior.at(1 / conjugate).error / up.error() - 1) < 1e-9);
-    // One fixed point: the informed side ends at the same.
+    // The fixed point is unique: the informed start reaches it too.
     const FixedPoint down = solve_state_evolution(prior, channel, alpha, Start::informed);
     RC_ASSERT(std::abs(down.error() / up.error() - 1) < 1e-6);
 }

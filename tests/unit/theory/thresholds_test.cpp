@@ -21,14 +21,14 @@ TEST(WeakRecovery, SoftmaxIsOneOverTheNumberOfDirections) {
     }
 }
 
-TEST(WeakRecovery, Hardmax) {
+TEST(WeakRecovery, HardmaxAgreesWithIndependentNumbers) {
     EXPECT_NEAR(weak_recovery_scaled(channels::Hardmax(2)), 0.40341062904, 1e-11);
     EXPECT_NEAR(weak_recovery_scaled(channels::Hardmax(3)), 0.175392535, 1e-9);
     EXPECT_NEAR(weak_recovery_scaled(channels::HardmaxAsPrinted(2)), 0.5632675, 1e-7);
     EXPECT_LT(weak_recovery_scaled(channels::Hardmax(4)), weak_recovery_scaled(channels::Hardmax(3)));
 }
 
-/// In the limit of small width itself: no information below, some above.
+/// In the limit of small width the error is 1 below the threshold and smaller above.
 TEST(WeakRecovery, SmallWidthErrorLeavesOneExactlyThere) {
     const SmallWidthCurve prior;
     const channels::Hardmax hardmax(2);
@@ -42,7 +42,7 @@ TEST(WeakRecovery, SmallWidthErrorLeavesOneExactlyThere) {
     }
 }
 
-TEST(StrongRecovery, TiedAttention) {
+TEST(StrongRecovery, OfTiedAttentionIsTheLawOfCounting) {
     for (const double width : {0.1, 0.5, 0.9, 1.0, 3.0}) {
         const spectral::MarchenkoPasturLaw law(width);
         const double counting = width < 1 ? width - width * width / 2 : 0.5;
@@ -51,7 +51,7 @@ TEST(StrongRecovery, TiedAttention) {
             const double linear = *strong_recovery(SpectralCurve(law), channels::Linear(tokens));
             EXPECT_NEAR(softmax, 2.0 / (tokens * tokens + tokens - 2) * counting, 1e-15);
             EXPECT_NEAR(linear, 2.0 / (tokens * (tokens + 1)) * counting, 1e-15);
-            // More samples than linear by this factor.
+            // Softmax needs more samples than linear by this factor.
             EXPECT_NEAR(softmax / linear, 1 + 2.0 / (tokens * tokens + tokens - 2), 1e-14);
         }
     }
@@ -60,7 +60,7 @@ TEST(StrongRecovery, TiedAttention) {
     EXPECT_FALSE(strong_recovery(SpectralCurve(law), channels::Linear(2, 0.1)));
 }
 
-/// The closed form is what the numerics show: mmse(D)/D next to D = 0.
+/// The closed form agrees with the numerical mmse(D)/D near D = 0.
 TEST(StrongRecovery, RatioIsTheLimitOfTheEngine) {
     for (const double width : {0.2, 0.7}) {
         const spectral::MarchenkoPasturLaw law(width);

@@ -5,11 +5,11 @@
 
 #include <Eigen/Core>
 
-/// The law of a Gumbel plus a normal variable: softmax(h)_b is the probability that h_b + G_b is the largest
-/// when the G_j are independent Gumbel variables, and h is normal.
+/// The law of the sum of a Gumbel and a normal variable. Its use: softmax(h)_b is the probability that h_b +
+/// G_b is the largest entry if the G_j are independent Gumbel variables, and h is normal.
 namespace bayesaim::channels {
 
-/// Where the law of Gumbel + normal of this deviation begins and ends, to exp(-36).
+/// The interval outside which the law of Gumbel + normal of this deviation has mass below exp(-36).
 inline double left_reach(double deviation) { return 3.6 + 8.5 * deviation; }
 inline double right_reach(double deviation) { return 36 + 8.5 * deviation; }
 
@@ -30,7 +30,7 @@ struct Lattice {
     Eigen::ArrayXd points() const {
         return Eigen::ArrayXd::NullaryExpr(size, [this](Eigen::Index i) { return at(i); });
     }
-    /// The index of a multiple, or the end it lies beyond.
+    /// The index of a multiple, clamped to the ends of the lattice.
     Eigen::Index clamp(double multiple) const {
         return std::clamp(static_cast<Eigen::Index>(std::ceil(multiple)) - first, Eigen::Index{0}, size);
     }

@@ -33,7 +33,7 @@ void check_pair_law(int tokens, const PairLaw& law) {
         throw_invalid("covariance", "at most the geometric mean of the variances", law.covariance);
 }
 
-/// Deviations, and the gap of the correlation without the loss of digits in 1 - c/sqrt(a b):
+/// Deviations, and the gap 1 - r of the correlation r, without the loss of digits in 1 - c/sqrt(a b):
 ///   1 - r = (a + b - 2c - (sqrt(a) - sqrt(b))^2) / (2 sqrt(a b)).
 LogitPair logit_pair(double beta, const PairLaw& law) {
     const double first = std::sqrt(law.first_variance), second = std::sqrt(law.second_variance);
@@ -80,12 +80,12 @@ double difference_of_agreements(int tokens, const LogitPair& rows) {
     return first + second - 2 * softmax_agreement(tokens, rows);
 }
 
-/// Variances of d small enough for the disagreement to be a polynomial in them, and rows of positive
-/// correlation.
+/// Variance of d up to which the disagreement is a polynomial in it and the rows have positive correlation.
 double polynomial_range(const MeanAndDifference& law) { return std::min(0.04, law.mean_variance); }
 
-/// Differences that are too small for a subtraction: the disagreement of m + t d/2 and m - t d/2 is an even
-/// function of t, so its quotient by t^2 is extrapolated from four larger t, as a cubic polynomial in t^2.
+/// Differences that are too small for a subtraction are extrapolated. The disagreement of m + t d/2 and
+/// m - t d/2 is an even function of t; its quotient by t^2 is extrapolated from four larger t, as a cubic
+/// polynomial in t^2.
 double quadrature_disagreement(int tokens, const MeanAndDifference& law) {
     constexpr int nodes = 4;
     const double spacing = polynomial_range(law) / nodes;
@@ -141,7 +141,7 @@ ArrayXd density(const ArrayXd& x) {
 /// P(X <= k, X' > r k + s xi) for standard normals of correlation r = 1 - gap, s = sqrt(1 - r^2), at all k
 /// (rows) and xi (columns) at once: for r >= 0
 ///   s int_0^inf phi(k - s y) Phi(-xi - r y) dy,
-/// small like s and without cancellation; for r < 0 Phi(k) minus the same integral with -xi and |r|.
+/// which is of order s and free of cancellation; for r < 0 Phi(k) minus the same integral with -xi and |r|.
 ArrayXXd crossing_probability(const ArrayXd& k, const ArrayXd& xi, double gap) {
     constexpr int order = 100;
     using Gauss = boost::math::quadrature::gauss<double, order>;
@@ -172,8 +172,8 @@ ArrayXXd power_difference(const ArrayXXd& x, const ArrayXXd& c, int n) {
 
 /// Entry b, at sigma_b k in h and at sigma_b (r k + s xi) in h', wins row h but not row h':
 ///   sum_b E [ prod_j A_j - prod_j (A_j - C_j) ],    A_j = P(h_j <= h_b),   C_j = P(h_j <= h_b, h'_j > h'_b),
-/// the expectation over independent standard normals k and xi, A_j and C_j of the other entries given k and
-/// xi. Written as a sum of positive terms.
+/// with the expectation over independent standard normals k and xi, and A_j and C_j of the other entries
+/// given k and xi. It is written as a sum of positive terms.
 double many_token_disagreement(int tokens, double gap) {
     const double step = 0.7 / std::sqrt(2.0 * tokens - 1), ratio = std::numbers::sqrt2;
     const ArrayXd nodes = line(8.7, step);
@@ -185,7 +185,7 @@ double many_token_disagreement(int tokens, double gap) {
 
     // The diagonal entry wins h over T - 1 entries of a deviation smaller by sqrt(2).
     const ArrayXXd diagonal = power_difference(below(ratio), crossing(ratio), tokens - 1);
-    // Another entry wins over the diagonal one and T - 2 of its own kind.
+    // Another entry wins over the diagonal entry and T - 2 entries of its own kind.
     const ArrayXXd wins = below(1), loses = crossing(1), diagonal_loses = crossing(1 / ratio);
     const ArrayXXd other = power_difference(wins, loses, tokens - 2) * (below(1 / ratio) - diagonal_loses) +
                            wins.pow(tokens - 2) * diagonal_loses;

@@ -31,7 +31,7 @@ double expm1_ratio(double x) { return x == 0 ? 1 : std::expm1(x) / x; }
 /// Fourier transform of the derivative of the logistic function.
 double logistic_transform(double k) { return k == 0 ? 1 : pi * k / std::sinh(pi * k); }
 
-/// E (f(p z) - f(w z))^2 of one normal variable z, excess = p - w; or of the sum instead of the difference.
+/// E (f(p z) - f(w z))^2 for one normal variable z, excess = p - w; with of_sum, E (f(p z) + f(w z))^2.
 double same_variable_moment(double p, double w, double excess, bool of_sum) {
     const double large = std::max(p, w), small = std::min(p, w);
     const double scale = 1 / (1 + large), step = 0.12;
@@ -48,14 +48,14 @@ double same_variable_moment(double p, double w, double excess, bool of_sum) {
 }
 
 /// 2 E f(p z) f(w z) - 2 E f(p z) f(w z') for z, z' of correlation 1 - gap in [0, 1],
-/// the double integral over k and l of the header. Variables s along (p, w) and t across it: in s the
-/// integrand is a Gaussian of width 1/n, n^2 = p^2 + w^2, or X if that is narrower; in t it falls off like
-/// 1/t^2 between the widths of (e^(kappa k l) - 1)/(kappa k l) and of X, hence the sinh.
+/// the double integral over k and l in the header. The variables are s along (p, w) and t across it. In s the
+/// integrand is a Gaussian of width 1/n, n^2 = p^2 + w^2, or X if X is narrower. In t it falls off like 1/t^2
+/// between the widths of (e^(kappa k l) - 1)/(kappa k l) and of X, hence the sinh.
 double decorrelation(double p, double w, double gap) {
     const double kappa = gap * p * w;
     if (kappa == 0) return 0;
     const double n = std::hypot(p, w), p_n = p / n, w_n = w / n;
-    const double reach = log_precision / pi * std::max(p_n, w_n);  // where X(k) X(l) has vanished
+    const double reach = log_precision / pi * std::max(p_n, w_n);  // X(k) X(l) vanishes beyond
     const double s_reach = std::min(reach, 2 * std::sqrt(log_precision) / n);
     const double s_step = std::min(0.16, 0.65 / n), t_step = 0.1;
     const double t_scale = 1 / std::sqrt(1 + kappa * p_n * w_n);
@@ -84,7 +84,7 @@ struct PairDistribution {
     ArrayXXd cdf, density;
 };
 
-/// The grid of x and xi, and that of y. R y and xi are multiples of one step: so are the arguments of B.
+/// The lattices of x, xi and y. R y and xi are multiples of one step, and so are the arguments of B.
 class Grid {
   public:
     Grid(int tokens, const LogitPair& rows)
@@ -111,7 +111,7 @@ class Grid {
 
     double cell() const { return x_.step * xi_.step; }
 
-    /// `deviation` is that of the entries in units of p and w.
+    /// `deviation` is the deviation of the entries in units of p and w.
     PairDistribution distribution(double deviation) const {
         const double c = deviation * common_;
         const NoisyGumbel first(y_.points(), deviation * first_remainder_);

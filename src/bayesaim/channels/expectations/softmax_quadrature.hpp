@@ -5,32 +5,32 @@
 namespace bayesaim::channels {
 
 /// Two correlated attention rows in units where the softmax has beta = 1: T independent pairs of Gaussian
-/// entries, of deviations p and w and correlation r; sqrt(2) times these deviations for the diagonal entry.
+/// entries with deviations p and w and correlation r; the diagonal entry has sqrt(2) times these deviations.
 struct LogitPair {
     double first_deviation = 0;   ///< p
     double second_deviation = 0;  ///< w
-    double excess = 0;            ///< p - w, apart: the difference would lose the digits of a small one
+    double excess = 0;            ///< p - w, stored because the difference would lose digits
     double gap = 0;               ///< 1 - r, from 0 to 2
 };
 
-/// E |softmax(h) - softmax(h')|^2 for T = 2, to 1e-12 of the value however small it is.
+/// E |softmax(h) - softmax(h')|^2 for T = 2, to 1e-12 of the value, even if the value is tiny.
 ///
-/// It is 2 E (f(u) - f(u'))^2 with u = h_1 - h_2, f(x) = 1/(1 + e^-x) - 1/2. Let p and w be the deviations
-/// of u and u' now, and z, z' normal variables of correlation r. There are two positive terms,
+/// It is 2 E (f(u) - f(u'))^2 with u = h_1 - h_2, f(x) = 1/(1 + e^-x) - 1/2. Here let p and w be the
+/// deviations of u and u', and z, z' normal variables of correlation r. There are two positive terms,
 ///   E (f(p z) - f(w z'))^2 = E (f(p z) - f(w z))^2 + [2 E f(p z) f(w z) - 2 E f(p z) f(w z')],
 /// the second by the Fourier transform X(k) = pi k/sinh(pi k) of f', with kappa = (1 - r) p w:
 ///   kappa/(2 pi^2) int int X(k) X(l) exp(-(p k + w l)^2/2) (e^(kappa k l) - 1)/(kappa k l) dk dl.
 /// For r < 0 the same with -z' in place of z', as f is odd.
 double two_token_softmax_disagreement(const LogitPair& rows);
 
-/// Whether what the rows share, of deviations p sqrt(r) and w sqrt(r), is enough for softmax_agreement.
+/// Whether softmax_agreement applies: the common part of the rows, of deviations p sqrt(r) and w sqrt(r), is
+/// large enough.
 bool strongly_coupled(const LogitPair& rows);
 
-/// N = E sum_b softmax(h)_b softmax(h')_b for strongly coupled rows, T >= 2. The error, some 1e-14, is
-/// absolute.
+/// N = E sum_b softmax(h)_b softmax(h')_b for strongly coupled rows, T >= 2, to about 1e-14 (absolute).
 ///
 /// softmax(h)_b is the probability that h_b + G_b is the largest when the G_j are independent Gumbel
-/// variables. With Gumbel variables G'_j of its own in the second row, N is the probability that the two rows
+/// variables. If the second row has its own Gumbel variables G'_j, N is the probability that the two rows
 /// have the same winner,
 ///   N = sum_b int int f_b(x, x') prod_{j != b} F_j(x, x') dx dx',
 /// F_j and f_j the distribution and the density of the pair (h_j + G_j, h'_j + G'_j). A normal z common to

@@ -15,7 +15,7 @@ using Eigen::ArrayXd;
 using Eigen::Index;
 
 constexpr int stride = 4;  // table steps in one step of the integral
-constexpr int taps = 10;   // of the interpolation
+constexpr int taps = 10;   // nodes of the interpolation
 
 /// Step of the integrals, in units of the scale on which the law varies.
 double resolution(int tokens) { return 0.25 * std::min(1.0, std::sqrt(6.0 / tokens)); }
@@ -67,7 +67,7 @@ WinningProbability WinningProbability::gumbel_and_normal(int tokens, double devi
     return {tokens, tabulate_gumbel_and_normal(deviation, step), tabulate_gumbel_and_normal(other, step)};
 }
 
-/// Distribution and density at offset, offset + stride step, ...
+/// Distribution and density at offset, offset + stride * step, ...
 void WinningProbability::interpolate(const TabulatedLaw& law, double offset, Index nodes, double* cdf,
                                      double* density) const {
     const double position = (offset - law.start) / law.step, whole = std::floor(position);
@@ -90,7 +90,7 @@ void WinningProbability::interpolate(const TabulatedLaw& law, double offset, Ind
 }
 
 void WinningProbability::evaluate(const double* mean, int diagonal, double* probability) {
-    // The largest entry is above the lower end of each law and below the upper end of some.
+    // The largest entry is above the lower end of every law and below the upper end of at least one.
     const auto law = [&](int b) -> const TabulatedLaw& { return b == diagonal ? diagonal_ : other_; };
     double low = mean[0] + law(0).start, high = low;
     for (int b = 0; b < tokens_; ++b) {
@@ -106,7 +106,7 @@ void WinningProbability::evaluate(const double* mean, int diagonal, double* prob
     }
     for (int b = 0; b < tokens_; ++b)
         interpolate(law(b), low - mean[b], nodes, cdf_.col(b).data(), density_.col(b).data());
-    // Products over all other entries: those before b times those after b.
+    // Products over all other entries: the product before b times the product after b.
     before_ = ArrayXd::Constant(nodes, step);
     for (int b = 0; b < tokens_; ++b) {
         after_ = before_ * density_.col(b).head(nodes);

@@ -32,6 +32,13 @@ Thresholds thresholds(bool diagonal_wins_1, bool diagonal_wins_2, const double* 
     return t;
 }
 
+/// g from s_a r_a.
+void write_score(const Thresholds& t, double r1, double r2, double* g) {
+    g[0] = sqrt2 * t.s1 * r1 * t.scale;
+    g[1] = -(t.s1 * r1 + t.s2 * r2) * t.scale;
+    g[2] = sqrt2 * t.s2 * r2 * t.scale;
+}
+
 /// The pair (r1, r2).
 std::array<double, 2> ratios(const BivariateNormalCdf& cdf, Score score) {
     if (score == Score::as_printed) return {cdf.density_ratio, cdf.density_ratio};
@@ -45,10 +52,17 @@ double evaluate(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega,
     const Thresholds t = thresholds(diagonal_wins_1, diagonal_wins_2, omega, variance);
     const BivariateNormalCdf cdf = bivariate_normal_cdf(t.k1, t.k2, t.c);
     const auto [r1, r2] = ratios(cdf, score);
-    g[0] = sqrt2 * t.s1 * r1 * t.scale;
-    g[1] = -(t.s1 * r1 + t.s2 * r2) * t.scale;
-    g[2] = sqrt2 * t.s2 * r2 * t.scale;
+    write_score(t, r1, r2, g);
     return cdf.log_probability;
+}
+
+double score_and_slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance,
+                       double* g) {
+    const Thresholds t = thresholds(diagonal_wins_1, diagonal_wins_2, omega, variance);
+    const BivariateNormalCdf f = bivariate_normal_cdf(t.k1, t.k2, t.c);
+    const double r1 = f.ratio1, r2 = f.ratio2;
+    write_score(t, r1, r2, g);
+    return (t.k1 * r1 + t.k2 * r2 + r1 * r1 + r2 * r2 + 2 * t.c * r1 * r2) / variance;
 }
 
 Eigen::Matrix3d slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance) {
@@ -63,8 +77,8 @@ Eigen::Matrix3d slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* 
     return dk.transpose() * hessian * dk;
 }
 
-/// Trapezoidal rule on k = a sinh(t): the integrand is of unit width around k = 0 while the Gaussian can be
-/// arbitrarily wide or narrow, and sinh resolves both.
+/// Trapezoidal rule on k = a sinh(t). The integrand has unit width around k = 0, while the Gaussian can be
+/// arbitrarily wide or narrow; sinh resolves both.
 Averages averages(double overlap_over_variance, Score score) {
     const double spread = std::sqrt(2 * overlap_over_variance);  // standard deviation of k
     Averages result;
@@ -82,7 +96,7 @@ Averages averages(double overlap_over_variance, Score score) {
             continue;
         }
         constexpr double reach = 8.5, beyond = 9,
-                         largest_step = 0.14;  // errors below 1e-13, seen by halving the step
+                         largest_step = 0.14;  // errors below 1e-13, found by halving the step
         const double a = std::min(1.0, spread), last = std::asinh(reach * spread / a);
         const int nodes = 1 + static_cast<int>(std::ceil(2 * last / largest_step));
         const double step = 2 * last / (nodes - 1);
@@ -95,7 +109,7 @@ Averages averages(double overlap_over_variance, Score score) {
         const double normalisation = 1 / (2 * std::numbers::pi * spread * spread * std::sqrt(1 - c * c));
         for (std::size_t i = 0; i < k.size(); ++i) {
             for (std::size_t j = 0; j <= i; ++j) {              // the integrand is symmetric
-                if (k[j] < -beyond || k[j] > beyond) continue;  // the smaller one decides: Z or r vanishes
+                if (k[j] < -beyond || k[j] > beyond) continue;  // Z or r vanishes
                 const double x = k[i] / spread, y = k[j] / spread;
                 const double exponent = -0.5 * (x * x + y * y - 2 * c * x * y) / (1 - c * c);
                 if (exponent < -37) continue;

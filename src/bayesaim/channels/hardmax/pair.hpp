@@ -16,6 +16,11 @@ enum class Score { exact, as_printed };
 double evaluate(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance, Score score,
                 double* g);
 
+/// g of the exact score; returns its negative divergence
+///   -sum_pairs dg/domega = (k1 r1 + k2 r2 + r1^2 + r2^2 + 2 c r1 r2) / V.
+double score_and_slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance,
+                       double* g);
+
 /// dg/domega of the exact score.
 Eigen::Matrix3d slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance);
 

@@ -24,7 +24,7 @@ using Matrix = Eigen::Matrix<double, nodes + 1, nodes + 1>;
 bool has(unsigned set, int member) { return (set >> member & 1u) != 0; }
 bool contains(unsigned set, unsigned part) { return (part & ~set) == 0; }
 
-/// exp(x), but not so small that products become denormal numbers, which are slow.
+/// exp(x) with a floor, so that products do not become denormal numbers, which are slow.
 Panel exp_floored(const Panel& x) { return x.max(-650.0).exp(); }
 
 /// The values of the nodes in the opposite order; the edge stays.
@@ -45,13 +45,13 @@ struct Scaled {
         exponent = larger;
     }
 
-    /// The floor matters only at the far end of a window, where the cut-off tail is no exponential any more.
+    /// The floor matters only at the far end of a window, where the cut-off tail is no longer exponential.
     Panel log() const { return mantissa.max(1e-30).log() + exponent; }
 };
 
 /// The integrals int_{t_i}^1 exp(f) dt over a panel [0, 1], from every Gauss node t_i and from the edge at 0,
-/// for an f that is close to a straight line, however steep: exp(f) = exp(-beta t) s(t), and s becomes its
-/// interpolating polynomial. f[edge] is not used.
+/// for an f that is close to a straight line of any slope: exp(f) = exp(-beta t) s(t), and s is replaced by
+/// its interpolating polynomial. f[edge] is not used.
 class PanelRule {
   public:
     Panel node, log_weight;  // the edge has no weight
@@ -81,7 +81,7 @@ class PanelRule {
     Scaled integrals(const Panel& f) const {
         const double decay = (f[0] - f[nodes - 1]) / (node[nodes - 1] - node[0]);
         if (decay >= 0) return of_decaying(f, decay);
-        // Rising: the whole minus the integrals from the other side.
+        // f rises: take the whole integral minus the integrals from the other side.
         const Scaled other = of_decaying(reversed(f), -decay);
         Panel part = other.mantissa * exp_floored(other.exponent - other.exponent[edge]);
         const double whole = part[edge];
@@ -172,7 +172,7 @@ bool HardmaxRecursion::possible(std::span<const int> labels) const {
     }
     for (int a = 0; a < tokens_; ++a) {
         int b = a;
-        for (int step = 0; step < tokens_; ++step) b = labels[b];  // now on the cycle that a leads to
+        for (int step = 0; step < tokens_; ++step) b = labels[b];  // b is now on the cycle that a leads to
         if (labels[labels[b]] != b) return false;
     }
     return true;
@@ -198,7 +198,7 @@ double HardmaxRecursion::evaluate(std::span<const int> labels, std::span<const d
 
 void HardmaxRecursion::read_labels(std::span<const int> labels) {
     const auto wins = [&](int a, int b) { return labels[a] == b || labels[b] == a; };
-    std::array<Subset, max_tokens> winner_of{};  // as a set of one
+    std::array<Subset, max_tokens> winner_of{};  // each as a subset of one winner
     winner_count_ = loser_count_ = 0;
     for (int a = 0; a < tokens_; ++a) {
         for (int b = a; b < tokens_; ++b) {
@@ -239,8 +239,8 @@ void HardmaxRecursion::place(std::span<const double> omega, double deviation) {
 }
 
 /// The most probable h is the projection of the centres on the cone of the labels, with weights tau^2: an
-/// isotonic regression. Brunk's solution: of all sets of pairs that contain with a pair everything above it,
-/// the one with the largest mean is tied to that mean; repeat with the rest.
+/// isotonic regression. Brunk's solution: take all sets of pairs that contain, with each pair, everything
+/// above it. The set with the largest mean is tied to that mean; repeat with the remaining pairs.
 void HardmaxRecursion::find_modes() {
     const auto higher = [](const Pair& p, const Pair& q) { return p.centre > q.centre; };
     std::sort(losers_.begin(), losers_.begin() + loser_count_, higher);
@@ -276,7 +276,7 @@ void HardmaxRecursion::find_modes() {
     }
 }
 
-/// Panels cover the windows of all winners and nothing else.
+/// The panels cover exactly the windows of all winners.
 void HardmaxRecursion::lay_panels() {
     const auto low = [](const Winner& w) { return w.mode - half_window / w.tau; };
     const auto high = [](const Winner& w) { return w.mode + half_window / w.tau; };
@@ -316,9 +316,9 @@ void HardmaxRecursion::lay_panels() {
     }
 }
 
-/// The factors of K, divided by their values at the most probable h, so that large exponents do not meet:
-///   -z^2/2 becomes -(z - z0) (z + z0)/2 with z = tau (u - centre), z0 = tau (mode - centre),
-/// for a loser only with negative z or z0.
+/// The factors of K, divided by their values at the most probable h, so that no large exponents meet:
+///   -z^2/2 becomes -(z - z0) (z + z0)/2 with z = tau (u - centre), z0 = tau (mode - centre);
+/// for a loser, z and z0 enter only if they are negative.
 void HardmaxRecursion::tabulate() {
     for (int k = 0; k < panel_count_; ++k) {
         node_.segment<panel_size>(k * panel_size) = left_[k] + width_[k] * panel_rule().node;
@@ -352,7 +352,7 @@ void HardmaxRecursion::tabulate() {
     }
 }
 
-/// log K_{w,S} on a panel, with the panel's width, so that integrals over u are integrals over t.
+/// log K_{w,S} on a panel plus the log of the panel's width, so that integrals over u are integrals over t.
 HardmaxRecursion::Panel HardmaxRecursion::log_factor(Subset set, int w, int panel) const {
     Panel result = at(log_density_, panel, w) + log_width_[panel];
     for (int p = 0; p < loser_count_; ++p) {
@@ -361,7 +361,8 @@ HardmaxRecursion::Panel HardmaxRecursion::log_factor(Subset set, int w, int pane
     return result;
 }
 
-/// F_S for all S, small before large, each from right to left. Returns log F_W(-inf), log Z without the peak.
+/// F_S for all S, small S before large, each from right to left. Returns log F_W(-inf), which is log Z
+/// without the peak.
 double HardmaxRecursion::integrate_downwards() {
     log_upper_.col(0).head(panel_count_ * panel_size).setZero();
     double beyond = 0;  // log F_S at the right edge of the panel
@@ -383,7 +384,7 @@ double HardmaxRecursion::integrate_downwards() {
     return beyond;
 }
 
-/// A_S for all S, large before small, each from left to right, and the averages that make up g:
+/// A_S for all S, large S before small, each from left to right, and the averages that make up g:
 ///   (tau u - omega)/V for a winner,   -phi(z)/Phi(z)/sqrt(V) with z = (tau u - omega)/sqrt(V) for a loser.
 void HardmaxRecursion::integrate_upwards(double log_z, double deviation, std::span<double> g) {
     std::fill(g.begin(), g.end(), 0);
@@ -414,7 +415,8 @@ void HardmaxRecursion::integrate_upwards(double log_z, double deviation, std::sp
             before = logs[edge];
         }
     }
-    // Every winner comes once, so the masses add up to their number, but for the rounding of steep exponents.
+    // Each winner counts once, so the masses add up to the number of winners. Rounding of steep exponents
+    // violates this a little; the quotient repairs it.
     for (double& value : g) value *= winner_count_ / (total * deviation);
 }
 

@@ -14,21 +14,22 @@ namespace bayesaim::channels {
 /// tau_ab h_ab ~ N(omega_ab, V) independent over the pairs a <= b,
 ///   log Z = log P( h_{a j(a)} >= h_ab for all a, b ),      g_ab = d log Z / d omega_ab.
 ///
-/// The pair {a, j(a)} wins row a. Given the winners' values u, every other pair {a, b}, a loser, only has to
-/// stay below the winners of its two rows, and a pair that wins one of its two rows only below the winner of
-/// the other. So only the order of the u matters, and the integral is taken over the smallest one last:
+/// The pair {a, j(a)} wins row a; every other pair is a loser. Given the winners' values u, a loser {a, b}
+/// has to stay below the winners of its two rows, and a pair that wins only one of its rows has to stay below
+/// the winner of the other. So only the order of the u matters. The integral over the smallest u comes last:
 ///   F_{}(t) = 1,   F_S(t) = sum_w int_t^inf K_{w,S}(u) F_{S-w}(u) du,   Z = F_W(-inf),
 ///   K_{w,S}(u) = N(u; omega_w/tau_w, V/tau_w^2) prod_p Phi((tau_p u - omega_p)/sqrt(V)),
-/// w over the winners in S that may be smallest, p over the losers that w and only members of S are above.
+/// with w over the winners in S that may be smallest, p over the losers that only w and members of S bound.
 /// The gradient needs the same integrals from the other side,
 ///   A_W(t) = 1,    A_S(t) = sum_w int_{-inf}^t K_{w,S+w}(u) A_{S+w}(u) du:
-/// A_S(u) K_{w,S}(u) F_{S-w}(u) / Z is the density of "w is at u, with just S-w above", and g a mean over it.
+/// A_S(u) K_{w,S}(u) F_{S-w}(u) / Z is the density of "w is at u, with exactly S-w above", and g is a mean
+/// over this density.
 ///
 /// All functions are kept as logarithms on Gauss panels around the most probable u, and a panel is integrated
-/// as exponential x polynomial: any V and any depth of the tail cost the same and keep their accuracy.
+/// as exponential x polynomial: cost and accuracy do not depend on V or on the depth of the tail.
 /// Pinned by: HardmaxRecursion.LabelProbabilitiesSumToOne, TwoTokensAreTheBivariateNormal.
 ///
-/// The object holds the workspace: evaluate() allocates nothing, and every thread needs an object of its own.
+/// The object holds the workspace: evaluate() allocates nothing, and every thread needs its own object.
 class HardmaxRecursion {
   public:
     static constexpr int max_tokens = 6;
@@ -42,8 +43,8 @@ class HardmaxRecursion {
     /// both of its rows: labels are impossible if and only if the walk has a cycle of three or more tokens.
     bool possible(std::span<const int> labels) const;
 
-    /// log Z of possible labels j(a) in 0..T-1. omega and g run over the pairs a <= b, row by row; an empty g
-    /// is not computed. Where Z is close to 1, the error of log Z is absolute.
+    /// log Z of possible labels j(a) in 0..T-1. omega and g run over the pairs a <= b, row by row; if g is
+    /// empty it is not computed. If Z is close to 1, the error of log Z is absolute.
     double evaluate(std::span<const int> labels, std::span<const double> omega, double variance,
                     std::span<double> g = {});
 
@@ -51,7 +52,7 @@ class HardmaxRecursion {
     static constexpr int panel_size = 16;  // 15 nodes, and the edge of the panel
     static constexpr int max_pairs = max_tokens * (max_tokens + 1) / 2;
     static constexpr unsigned max_subsets = 1u << max_tokens;
-    using Subset = unsigned;  // of the winners, one bit each
+    using Subset = unsigned;  // a set of winners, one bit each
     using Panel = Eigen::Array<double, panel_size, 1>;
 
     struct Pair {
@@ -59,7 +60,7 @@ class HardmaxRecursion {
         Subset above = 0;  // the winners it has to stay below
         double tau = 0;
         double centre = 0;  // omega/tau from a common origin, in units of sqrt(V), as are all values below
-        double mode = 0;    // what bounds it in the most probable h; of a winner, its own value there
+        double mode = 0;    // a winner: its value in the most probable h; a loser: its bound there
     };
     struct Winner : Pair {
         int first = 0, last = 0;  // panels that hold all of its mass
@@ -82,14 +83,14 @@ class HardmaxRecursion {
     int tokens_;
     int winner_count_ = 0, loser_count_ = 0, panel_count_ = 0;
     double panel_width_;
-    double log_peak_ = 0;  // density at the most probable h over that at omega: the scale of all logarithms
+    double log_peak_ = 0;  // log of density(most probable h)/density(omega), the scale of all logarithms
     std::array<Winner, max_tokens> winners_;
     std::array<Pair, max_pairs> losers_;
     std::array<bool, max_subsets> reachable_{};      // by removing winner after winner, smallest first
     std::array<int, max_subsets> first_{}, last_{};  // panels where both A_S and F_S are positive
     std::vector<double> left_, width_, log_width_;   // of the panels
     Eigen::ArrayXd node_, scratch_;
-    Eigen::ArrayXXd log_density_, log_below_, hazard_;  // points x winners; twice points x losers
+    Eigen::ArrayXXd log_density_, log_below_, hazard_;  // points x winners, points x losers, points x losers
     Eigen::ArrayXXd log_upper_, log_lower_;             // log F_S, log A_S: points x subsets
 };
 

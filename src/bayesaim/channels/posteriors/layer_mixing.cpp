@@ -69,7 +69,7 @@ TokenMatrix logits_of_output(const double* log_outputs, int tokens, double beta)
     TokenMatrix logits(tokens, tokens);
     for (int a = 0; a < tokens; ++a) {
         for (int b = a; b < tokens; ++b) {
-            // Symmetric for exact outputs; for rounded ones the mean of both halves.
+            // Symmetric for exact outputs; rounded outputs need the mean of both halves.
             logits(a, b) = logits(b, a) = 0.5 * (phi(a, b) + phi(last, a) + phi(b, a) + phi(last, b));
         }
     }

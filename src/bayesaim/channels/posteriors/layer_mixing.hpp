@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cmath>
+#include <numbers>
+
 #include <Eigen/Core>
 
 #include "bayesaim/channels/channel.hpp"
+#include "bayesaim/linalg/decompositions.hpp"
 
-/// What L layers of softmax attention with residual connections compute, in terms of the indices h^1 .. h^L:
+/// L layers of softmax attention with residual connections, in terms of the indices h^1 .. h^L:
 ///   B^0 = 1,   H_l = B^{l-1} h^l (B^{l-1})',   B^l = (c + softmax_beta(H_l)) B^{l-1},   X_l = B^l X_0.
-/// B^l maps 1 to (c+1)^l 1 and softmax ignores constants along rows, so a constant added to any h^l changes
-/// nothing: of the K pairs of htilde^l, the direction tau/T counts in no layer.
+/// B^l maps 1 to (c+1)^l 1 and softmax ignores constants along rows, so no output depends on a constant added
+/// to h^l: in every layer the direction tau/T of htilde^l is irrelevant and K - 1 directions count.
 namespace bayesaim::channels {
 
-/// Beyond this the integrals over layers have 35 dimensions and more.
+/// At T = 8 the integrals over layers already have K - 1 = 35 dimensions or more.
 inline constexpr int max_deep_tokens = 8;
 
 /// A small T x T matrix; no heap memory.
-using TokenMatrix =
-    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, max_deep_tokens, max_deep_tokens>;
+using TokenMatrix = linalg::SmallMatrix;
+static_assert(max_deep_tokens <= linalg::max_small);
+
+inline constexpr double half_root = 1 / std::numbers::sqrt2;
+
+/// 1/(1 + e^-x): the attention of one of two tokens to the other.
+inline double logistic(double x) { return x > 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 
 /// h_ab = htilde_ab / tau_ab from K numbers, and back.
 TokenMatrix index_matrix(const double* htilde, int tokens);

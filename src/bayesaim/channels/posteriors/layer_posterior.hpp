@@ -20,11 +20,11 @@ struct LayerMoments {
     bool adaptive = false;         ///< not a smooth function of omega and V: jumps by about the error
 };
 
-/// Two layers of two tokens, in the same form.
+/// Converts the moments of two layers of two tokens.
 LayerMoments layer_moments(const TwoLayerMoments& moments);
 
-/// The integral over layers 1 .. L-1, in (L-1)(K-1) dimensions, that is left when y = softmax_beta(H_L) is
-/// known. With B = B^{L-1} and H_0 = B^-1 M_0 B^-T, the last layer up to its constant,
+/// Posterior given y = softmax_beta(H_L): an integral over layers 1 .. L-1, in (L-1)(K-1) dimensions. With
+/// B = B^{L-1} and H_0 = B^-1 M_0 B^-T, the last layer up to its constant,
 ///   Z = int dh N(h; omega, V_<) N(E htilde(H_0); mu, V_L|<) |det B|^-(T+1),
 ///   mu = omega^L + k' (h - omega),  k = V_<^-1 V_<L,  V_L|< = V_LL - V_L< k.
 ///
@@ -45,12 +45,18 @@ class LayerPosterior {
   private:
     struct Problem;
     struct Residual;
+    struct Mode;
+    struct Sample;
     Residual residual(const Problem& problem, const Eigen::VectorXd& z) const;
+    Mode mode(const Problem& problem) const;
+    Eigen::MatrixXd proposed_points(const Mode& mode) const;  // z, one per column
+    Sample weighted(const Problem& problem, const Mode& mode, const Eigen::MatrixXd& points) const;
+    LayerMoments moments(const Problem& problem, Sample sample) const;
 
     int layers_, tokens_;
     double beta_, residual_;
     Eigen::MatrixXd directions_;  // E
-    Eigen::ArrayXXd points_;      // standard normal, one per row
+    Eigen::MatrixXd points_;      // standard normal, one per column
 };
 
 }  // namespace bayesaim::channels

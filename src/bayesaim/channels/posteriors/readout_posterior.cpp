@@ -7,17 +7,14 @@
 #include <numbers>
 #include <vector>
 
-#include <Eigen/Dense>
-
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 namespace bayesaim::channels {
 namespace {
 
-constexpr double half_root = 1 / std::numbers::sqrt2;
-constexpr double smallest_share = 1e-140;  // of a read-out: squares of its inverse are finite
-constexpr double longest_logarithm = 340;  // of f: so are its squares
+constexpr double smallest_share = 1e-140;  // of a read-out: the square of its inverse is finite
+constexpr double longest_logarithm = 340;  // of f: the square of f is finite
 
 /// (p, r) of u_1 = h12 - h11, u_2 = h12 - h22, and back.
 Eigen::Vector2d to_coordinates(const Eigen::Vector2d& u) {
@@ -27,9 +24,7 @@ Eigen::Vector2d from_coordinates(const Eigen::Vector2d& h) {
     return {-half_root * h[0] - h[1], half_root * h[0] - h[1]};
 }
 
-double logistic(double x) { return x > 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
-
-/// B, the product of some layers of two tokens: its row sums and what it moves from token to token.
+/// B, the product of some layers of two tokens: its row sum and its off-diagonal entries.
 struct Mixing {
     double rows = 1, across[2] = {0, 0};
 
@@ -59,7 +54,7 @@ struct Mixing {
     }
 };
 
-/// A share a between 0 and min(1, 1/first, 1/second), and how far it is from each.
+/// A share a between 0 and min(1, 1/first, 1/second), and its distance to each bound.
 struct BoundedShare {
     double value, to_one;        // a, 1 - a
     double to_first, to_second;  // 1/first - a, 1/second - a
@@ -103,13 +98,13 @@ double log_of_share(double share, double first, double second) {
     return 0.5 * std::log((inverse - c) * above);
 }
 
-/// The indices closest to omega, in deviations, that give a read-out: Levenberg and Marquardt's way with a
-/// penalty that grows, in z, h - omega = V^1/2 z.
+/// The indices closest to omega, in deviations, that give a read-out: the Levenberg-Marquardt method with a
+/// growing penalty, in z, h - omega = V^1/2 z.
 class NearestIndices {
   public:
     NearestIndices(const Eigen::Vector2d& logits, const Eigen::VectorXd& omega,
                    const linalg::Overlap& variance, double beta, double total)
-        : logits_(logits), omega_(omega), root_(variance.llt().matrixL()), beta_(beta), total_(total) {}
+        : logits_(logits), omega_(omega), root_(linalg::lower_root(variance)), beta_(beta), total_(total) {}
 
     Eigen::VectorXd indices(const Eigen::VectorXd& z) const {
         Eigen::VectorXd h = omega_;
@@ -122,11 +117,12 @@ class NearestIndices {
     Eigen::VectorXd from(Eigen::VectorXd z) const {
         double penalty = 1, damping = 1e-2;
         Eigen::Vector2d miss = misses(z);
-        Eigen::MatrixXd jacobian = derivative(z, miss);
+        Eigen::Matrix2Xd jacobian = derivative(z, miss);
         for (int iteration = 0; iteration < 60; ++iteration) {
-            Eigen::MatrixXd normal = penalty * jacobian.transpose() * jacobian;
+            Eigen::MatrixXd normal = penalty * jacobian.transpose().lazyProduct(jacobian);
             normal.diagonal().array() += 1 + damping;
-            const Eigen::VectorXd next = z - normal.llt().solve(z + penalty * jacobian.transpose() * miss);
+            const Eigen::VectorXd gradient = z + penalty * jacobian.transpose().lazyProduct(miss);
+            const Eigen::VectorXd next = z - linalg::solve_positive(normal, gradient);
             const Eigen::Vector2d there = misses(next);
             const double before = z.squaredNorm() + penalty * miss.squaredNorm();
             if (next.squaredNorm() + penalty * there.squaredNorm() <= before) {
@@ -163,9 +159,9 @@ class NearestIndices {
         }
     }
 
-    Eigen::MatrixXd derivative(const Eigen::VectorXd& z, const Eigen::Vector2d& at_z) const {
+    Eigen::Matrix2Xd derivative(const Eigen::VectorXd& z, const Eigen::Vector2d& at_z) const {
         constexpr double step = 1e-6;
-        Eigen::MatrixXd result(2, z.size());
+        Eigen::Matrix2Xd result(2, z.size());
         Eigen::VectorXd moved = z;
         for (Eigen::Index i = 0; i < z.size(); ++i) {
             moved[i] = z[i] + step;
@@ -191,7 +187,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
           total_(residual + 1),
           omega_(omega),
           variances_(variance.diagonal()),
-          whitening_(variance.llt().matrixL().solve(linalg::Overlap::Identity(layers_, layers_))),
+          whitening_(linalg::inverse(linalg::lower_root(variance))),
           negative_(negative),
           across_{shares[1], shares[2]},
           stay_{shares[0], shares[3]} {
@@ -223,7 +219,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
         return {chain.log_density - 0.5 * distance, log_reference - chain.log_volumes};
     }
 
-    /// Layer after layer from its prior, as if the read-out left it the whole plane.
+    /// Draws layer after layer from its prior, as if the read-out did not confine it.
     Eigen::VectorXd draw_reference(const Eigen::VectorXd& normal) const override {
         Chain chain(*this);
         Eigen::VectorXd x(normal.size()), h(2 * layers_);
@@ -280,12 +276,12 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
   private:
     static constexpr double nowhere = -std::numeric_limits<double>::infinity();
 
-    /// The read-out as layers are taken off, and the product B of those.
+    /// The read-out without the layers taken off so far, and the product B of these layers.
     struct Chain {
         explicit Chain(const ReadoutIntegrand& of)
             : given(of), across{of.across_[0], of.across_[1]}, stay{of.stay_[0], of.stay_[1]} {}
 
-        /// Layer l from its numbers x, false where the read-out leaves it nothing.
+        /// Takes off layer l, given its numbers x. Returns false if the read-out excludes them.
         bool take(const Eigen::Vector2d& x, int l, Eigen::VectorXd& h) {
             const double total = given.total_;
             const bool negative = (given.negative_ >> l & 1U) != 0;
@@ -301,7 +297,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
                 }
                 const double log_f = negative ? x[i] : -x[i];
                 if (log_f < -longest_logarithm) return false;
-                // Where f is very large the logit is that of a logistic function.
+                // For very large f the logit is -log f plus a constant.
                 const double excess = std::max(log_f - longest_logarithm, 0.0);
                 const BoundedShare a = bounded_share(std::exp(log_f - excess), 1 / first, 1 / second);
                 const double logit = a.logit - excess;
@@ -324,7 +320,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
             return delta > 0;
         }
 
-        /// The last layer, whose attention is what is left.
+        /// The last layer: its attention is the remaining read-out.
         void finish(Eigen::VectorXd& h) {
             h.tail<2>() = mixing.to_index(
                 {std::log(across[0] / stay[0]) / given.beta_, std::log(across[1] / stay[1]) / given.beta_});
@@ -344,7 +340,7 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
     linalg::Overlap whitening_;  // V^-1/2, lower triangle
     unsigned negative_;          // bit l: delta < 0 in layer l
     double across_[2], stay_[2];
-    double reference_norm_ = 0;  // log of the density of the reference where h = omega, |dH/dh| = 1
+    double reference_norm_ = 0;  // log density of the reference at h = omega, |dH/dh| = 1
     Eigen::MatrixXd starts_;
 };
 
@@ -416,7 +412,7 @@ LayerMoments ReadoutPosterior::operator()(const Eigen::Vector4d& outputs, const 
             mean += weight * shifts.back();
         }
     }
-    if (!(total > 0)) {  // no point within reach: what was known before
+    if (!(total > 0)) {  // all weights vanish: the prior
         result.mean = omega;
         result.covariance = 2 * variance;
         result.log_z = -std::numeric_limits<double>::infinity();
@@ -427,8 +423,8 @@ LayerMoments ReadoutPosterior::operator()(const Eigen::Vector4d& outputs, const 
     result.mean = omega + mean;
     result.covariance = linalg::Overlap::Zero(layers_, layers_);
     for (std::size_t n = 0; n < weights.size(); ++n) {
-        const Eigen::MatrixXd off = (shifts[n] - mean).reshaped(2, layers_);
-        result.covariance += weights[n] / total * off.transpose() * off;
+        const Eigen::Matrix2Xd off = (shifts[n] - mean).reshaped(2, layers_);
+        result.covariance += weights[n] / total * off.transpose().lazyProduct(off);
     }
     result.log_z = largest + std::log(total) + integrands.front().log_norm();
     result.effective_samples = total * total / squares;

@@ -4,21 +4,21 @@
 #include <limits>
 #include <numbers>
 
+#include "bayesaim/channels/posteriors/layer_mixing.hpp"
+
 namespace bayesaim::channels {
 namespace {
 
-constexpr double farthest = 7.5;  // |z|: e^-28 of the prior is left out
-constexpr double half_root = 1 / std::numbers::sqrt2;
-constexpr double most_inverse = 1e50;  // of 1/|delta|: the integrand has long vanished there
+constexpr double farthest = 7.5;       // |z|: e^-28 of the prior is left out
+constexpr double most_inverse = 1e50;  // bound on 1/|delta|, where the integrand has vanished
 
 /// Products of four of these do not overflow.
 double bounded_exp(double x) { return std::exp(std::clamp(x, -170.0, 170.0)); }
 
 double softplus(double t) { return std::max(t, 0.0) + std::log1p(std::exp(-std::abs(t))); }
 double inverse_softplus(double x) { return x > 30 ? x : std::log(std::expm1(x)); }
-double logistic(double x) { return x > 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 
-/// The prior of layer 1, and that of layer 2 given it: N(offset + k h^1, v).
+/// The prior of layer 1, and the prior of layer 2 given layer 1: N(offset + k h^1, v).
 struct Conditioned {
     explicit Conditioned(const TwoLayerPrior& prior)
         : omega(prior.omega[0]),
@@ -38,7 +38,7 @@ TwoLayerMoments moments_of(const ZoomSums& sums, const TwoLayerPrior& prior, con
     TwoLayerMoments result;
     const auto& s = sums.full;
     const double k = given.k;
-    if (!(s[0] > 0)) {  // no node sees the posterior: what was known before
+    if (!(s[0] > 0)) {  // the integrand vanishes at all nodes: the prior
         for (const int l : {0, 1}) result.mean[l] = prior.omega[l];
         const linalg::Overlap covariance = 2 * prior.variance;
         result.covariance[0] = covariance(0, 0);
@@ -62,7 +62,7 @@ TwoLayerMoments moments_of(const ZoomSums& sums, const TwoLayerPrior& prior, con
     return result;
 }
 
-/// Which part of the plane: all of it, or one side of the curve delta = 0.
+/// A part of the plane: all of it, or one side of the curve delta = 0.
 enum class Side { both, above, below };
 
 /// The integrand given y, over (z_p, z_r), or (z_p, t) on one side of the curve.
@@ -82,7 +82,7 @@ class AttentionIntegrand {
     ZoomBox start() const {
         ZoomBox box{{-farthest, -farthest}, {farthest, farthest}};
         if (side_ == Side::both) return box;
-        // How far the prior reaches beyond the curve.
+        // Distance by which the prior reaches beyond the curve.
         double reach = 0;
         for (int i = 0; i <= 30; ++i) {
             const double p = given_.omega[0] + given_.deviation * (i / 15.0 - 1) * farthest;
@@ -192,7 +192,7 @@ class SequenceIntegrand {
           total_(residual + 1),
           sign_(positive ? 1 : -1) {
         for (const int i : {0, 1}) {
-            // What a (b) must stay below of: mu_1 and K - mu_2 (mu_2 and K - mu_1); above for delta < 0.
+            // Bounds on a: mu_1 and K - mu_2; on b: mu_2 and K - mu_1. Upper bounds if delta > 0, else lower.
             const double own = mu[i], other = total_ - mu[1 - i];
             end_[i] = positive ? std::min({own, other, 1.0}) : std::max({own, other, 0.0});
             own_gap_[i] = std::abs(own - end_[i]);
@@ -201,7 +201,7 @@ class SequenceIntegrand {
         centre_[0] = -half_root * given.omega[0] - given.omega[1];
         centre_[1] = half_root * given.omega[0] - given.omega[1];
         spread_ = std::sqrt(1.5) * given.deviation;  // of u
-        // Towards an end layer 2 grows like -t/(beta delta^2): until the prior excludes it.
+        // Towards an end layer 2 grows like -t/(beta delta^2). The box stops where the prior excludes it.
         const double excluded = given.offset.norm() + std::abs(given.k) * given.omega.norm() +
                                 10 * (std::sqrt(given.rest) + std::abs(given.k) * given.deviation);
         lowest_ = -std::clamp(2 * beta * total_ * total_ * excluded, 40.0, 600.0);

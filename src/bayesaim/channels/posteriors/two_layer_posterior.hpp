@@ -8,8 +8,8 @@
 /// Posteriors of the indices of two layers of two tokens, in the coordinates that count,
 ///   p = (h11 - h22)/sqrt(2),   r = (h11 - 2 h12 + h22)/2        (the two rows of informed_directions(2)).
 /// In layer 1, with u_1 = h12 - h11 = -p/sqrt(2) - r, u_2 = h12 - h22 = p/sqrt(2) - r and s the logistic
-/// function, a = s(beta u_1) and b = s(beta u_2) are what each token gives to the other; det B = (c+1) delta,
-/// delta = c + 1 - a - b.
+/// function, a = s(beta u_1) and b = s(beta u_2) are the attention of each token to the other;
+/// det B = (c+1) delta, delta = c + 1 - a - b.
 namespace bayesaim::channels {
 
 struct TwoLayerMoments {
@@ -36,12 +36,12 @@ struct TwoLayerPrior {
 TwoLayerMoments attention_posterior(const Eigen::Vector2d& m, const TwoLayerPrior& prior, double beta,
                                     double residual, const ZoomOptions& options = {});
 
-/// Given the read-out of seq2seq, Y = softmax_beta(H_2) B, mu = (Y_12, Y_21). What layer 2 gives from token
-/// to token is A_12 = (mu_1 - a)/delta, A_21 = (mu_2 - b)/delta. Both lie between 0 and 1 if a and b are on
-/// the same side of min(mu_1, c+1-mu_2) and min(mu_2, c+1-mu_1) (below where delta > 0; above their maxima
-/// where delta < 0): a rectangle, mapped to the plane by u = end -+ log(1 + e^t). The logits A_12/(1 - A_12)
-/// = (mu_1 - a)/(c+1-mu_1-b) are ratios of functions of a and of b. Layer 2 follows as above from m =
-/// logit/beta,
+/// Given the read-out of seq2seq, Y = softmax_beta(H_2) B, mu = (Y_12, Y_21). The attention of layer 2 is
+/// A_12 = (mu_1 - a)/delta, A_21 = (mu_2 - b)/delta. For delta > 0 both lie between 0 and 1 if
+/// a < min(mu_1, c+1-mu_2) and b < min(mu_2, c+1-mu_1); for delta < 0 a and b must exceed the maxima instead.
+/// This rectangle is mapped to the plane by u = end -+ log(1 + e^t). The odds
+/// A_12/(1 - A_12) = (mu_1 - a)/(c+1-mu_1-b) are ratios of functions of a and of b. Layer 2 follows as above
+/// from m = logit/beta,
 ///   Z = int dz N(z) N(h^2; ..) |delta|^-5 / [sqrt(2) (c+1) beta^2 A_12 (1 - A_12) A_21 (1 - A_21)].
 /// Pinned by: SequencePosterior.*.
 TwoLayerMoments sequence_posterior(const Eigen::Vector2d& mu, const TwoLayerPrior& prior, double beta,

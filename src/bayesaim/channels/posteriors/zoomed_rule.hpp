@@ -9,9 +9,9 @@
 
 #include <Eigen/Core>
 
-/// Integrals over a plane of functions that live on a small, unknown part of it: a coarse grid of cells,
-/// those whose bound on the integrand is within e^-cut of the maximum kept, their bounding box the next
-/// region; then the trapezoidal rule there, which converges geometrically, refined until the rule on every
+/// Integrals over a plane of functions that are concentrated on a small, unknown part of it. A coarse grid
+/// keeps the cells whose bound on the integrand is within e^-cut of the maximum; their bounding box is the
+/// next region. Then the trapezoidal rule, which converges geometrically, is refined until the rule on every
 /// other node agrees.
 namespace bayesaim::channels {
 
@@ -19,7 +19,7 @@ struct ZoomOptions {
     int coarse_cells = 23;    ///< a side, of each grid that locates the integrand
     int nodes = 33;           ///< a side, of the first rule
     int most_nodes = 257;     ///< of the last; refinement doubles the number of steps
-    double cut = 20;          ///< what is left out is below e^-cut of the maximum
+    double cut = 20;          ///< omitted cells are below e^-cut of the maximum
     double tolerance = 1e-4;  ///< of the error
 };
 
@@ -28,15 +28,15 @@ struct ZoomBox {
     double area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
 };
 
-/// Numbers that are treated together, in vector registers. Their number is fixed, so that results do not
-/// depend on where arrays happen to lie.
+/// Numbers per chunk, for vector registers. The count is fixed, so that results do not depend on the
+/// addresses of arrays.
 inline constexpr int lanes = 8;
 using Chunk = Eigen::Array<double, lanes, 1>;
 
 constexpr int chunks(int count) { return (count + lanes - 1) / lanes; }
 
-/// At eight nodes, with the integrand in the form factor * exp(exponent - |e|^2/(2 v)): e varies fast, the
-/// others slowly. (p, r) and e are what moments are taken of.
+/// The integrand at eight nodes in the form factor * exp(exponent - |e|^2/(2 v)): e varies fast, the other
+/// terms slowly. The moments are moments of (p, r) and e.
 struct ZoomTerms {
     Chunk factor, exponent, e1, e2, p, r;
 };
@@ -53,7 +53,7 @@ struct ZoomSums {
         return at(product) - at(a) * at(b) - at(a + 1) * at(b + 1);
     }
 
-    /// What the coarse rule says otherwise, in deviations.
+    /// Difference between the rule and the coarse rule, in deviations.
     double disagreement() const {
         if (!(coarse[0] > 0)) return 1;
         double worst = std::abs(std::log(coarse[0] / full[0]));
@@ -69,7 +69,7 @@ struct ZoomSums {
         return std::isfinite(worst) ? worst : 1;
     }
 
-    /// The integral over two regions.
+    /// The sum over two regions.
     ZoomSums operator+(const ZoomSums& other) const {
         if (!(other.full[0] > 0)) return *this;
         if (!(full[0] > 0)) return other;
@@ -82,8 +82,8 @@ struct ZoomSums {
     }
 };
 
-/// An integrand says where it may live, is told the nodes of a grid (those of the second axis in chunks, with
-/// weight 0 for what is left of the last), and is then asked for chunks of it.
+/// An integrand: start() is a box that contains its mass, place() takes the nodes of a grid, terms(i, c)
+/// evaluates chunk c of row i. Nodes of the second axis come in chunks; padding in the last has weight 0.
 template <class T>
 concept ZoomIntegrand = requires(T f, const std::vector<double>& x, std::size_t i) {
     { f.start() } -> std::same_as<ZoomBox>;
@@ -114,8 +114,8 @@ class ZoomedRule {
     }
 
   private:
-    /// Nodes of a box; along the second axis all, or first the even ones and then, in chunks of their own,
-    /// the odd ones.
+    /// Places the nodes of a box. With `even_first` the second axis has the even nodes first, then the odd
+    /// nodes in separate chunks.
     void place(const ZoomBox& box, int count, bool even_first) {
         const auto node = [&](int axis, int i) {
             return box.low[axis] + (box.high[axis] - box.low[axis]) * std::min(i, count - 1) / (count - 1);
@@ -136,7 +136,7 @@ class ZoomedRule {
         f_.place(first_, second_, used_);
     }
 
-    /// A better point than the best node: steps along the axes, halved where they do not help.
+    /// Improves on the best node by steps along the axes, which are halved when none helps.
     double climb(double first, double second, double first_step, double second_step) const {
         double best = f_.log_density(first, second);
         for (int halvings = 0, tries = 0; halvings < 6 && tries < 16; ++tries) {
@@ -159,7 +159,7 @@ class ZoomedRule {
         return best;
     }
 
-    /// The coarse grid: logarithm of the integrand without e, and e, at its nodes; where it is largest.
+    /// Evaluates the coarse grid: log of the integrand without e, and e; finds the largest node.
     void evaluate_grid(double& highest, std::size_t& first, std::size_t& second) {
         const auto store = [](std::vector<double>& values, std::size_t place, const Chunk& chunk) {
             Eigen::Map<Chunk> to(&values[place]);
@@ -186,7 +186,7 @@ class ZoomedRule {
         }
     }
 
-    /// Shrinks the box to the cells that may matter; whether it became much smaller.
+    /// Shrinks the box to the cells that may matter. Returns whether it became much smaller.
     bool zoom(ZoomBox& box, double& best) {
         constexpr double none = -std::numeric_limits<double>::infinity();
         const int cells = options_.coarse_cells;
@@ -197,8 +197,8 @@ class ZoomedRule {
         const double width[2] = {(box.high[0] - box.low[0]) / cells, (box.high[1] - box.low[1]) / cells};
         best = std::max({best, highest, climb(first_[first], second_[second], width[0] / 2, width[1] / 2)});
 
-        // In a cell e lies within a disc around the mean of its corners: the integrand can be as large as
-        // where the disc is nearest to 0. Discs are enlarged by a quarter for the curvature.
+        // In a cell e lies within a disc around the mean of its corners: the bound is the value at the point
+        // of the disc nearest to 0. Discs are enlarged by a quarter for the curvature.
         const std::size_t stride = second_.size();
         std::vector<Chunk> along(count_, Chunk::Constant(none));
         int low[2] = {cells, cells}, high[2] = {-1, -1};

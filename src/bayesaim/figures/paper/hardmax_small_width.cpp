@@ -6,7 +6,7 @@
 namespace bayesaim::figures::paper {
 namespace {
 
-// Weak recovery of theory.md: 1/(4F) at q = 0; the second number with the score as printed in the paper.
+// Weak recovery, 1/(4F) at q = 0 (docs/theory.md): with the exact score, and with the score of the paper.
 constexpr double weak_recovery = 0.403410629038, as_printed = 0.5632675;
 
 std::string study(Size size) {

@@ -28,7 +28,7 @@ constexpr double roundoff = 1e-13;
 constexpr double quadrature = 1e-9;  // relative error of the extrapolation to small differences
 constexpr double monte_carlo = 4;    // standard errors
 
-/// Rows of variance 1 that differ by this variance.
+/// Rows of variance 1 whose difference has this variance.
 PairLaw unit_rows(double difference) { return {1, 1, 1 - 0.5 * difference, difference}; }
 PairLaw bayes_optimal(double q, double error) { return {q + error, q + error, q, 2 * error}; }
 PairLaw plug_in(double q, double error) { return {q, q + error, q, error}; }
@@ -75,8 +75,7 @@ PlainMonteCarlo plain_monte_carlo(int tokens, double beta, const PairLaw& law, s
     return {test::estimate(soft), test::estimate(hard)};
 }
 
-// ---- softmax
-// -----------------------------------------------------------------------------------------------
+// ---- softmax ----------------------------------------------------------------------------------------------
 
 // By the two-dimensional trapezoidal rule over h_1 - h_2 and h'_1 - h'_2, converged to the digits given.
 TEST(SoftmaxDisagreement, ReproducesTwoTokenErrors) {
@@ -126,7 +125,7 @@ TEST(SoftmaxDisagreement, SmallDifferencesAreLinearForMoreTokens) {
     for (const auto& [tokens, beta] : {std::pair{3, 0.2}, std::pair{5, 10.0}}) {
         const double slope = softmax(tokens, beta, unit_rows(1e-14)) / 1e-14;
         EXPECT_LT(relative_error(softmax(tokens, beta, unit_rows(1e-25)) / 1e-25, slope), quadrature);
-        // The plug-in law has the same limit: what it adds is of second order.
+        // The plug-in law has the same limit: its extra terms are of second order.
         EXPECT_LT(relative_error(softmax(tokens, beta, plug_in(1, 1e-14)) / 1e-14, slope), quadrature);
         // On both sides of the switch to the extrapolation, at beta^2 difference = 0.01.
         const double at = 0.01 / (beta * beta), step = 1e-9;
@@ -164,8 +163,7 @@ TEST(SoftmaxDisagreement, WeaklyCoupledRowsAgreeWithPlainMonteCarlo) {
     }
 }
 
-// A row that is zero has the output 1/T: sum_b E (g_b - 1/T)^2 = E |g|^2 - 1/T, for which there is a
-// quadrature.
+// A zero row has the output 1/T: sum_b E (g_b - 1/T)^2 = E |g|^2 - 1/T, which has a quadrature.
 TEST(SoftmaxDisagreement, QuasiMonteCarloIsWithinItsStandardError) {
     for (const int tokens : {3, 4, 6}) {
         for (const double beta : {0.5, 5.0}) {
@@ -207,10 +205,10 @@ TEST(SoftmaxDisagreement, IsSymmetricInTheRows) {
         EXPECT_LT(relative_error(softmax(tokens, 2, law), softmax(tokens, 2, swapped)), roundoff);
 }
 
-TEST(SoftmaxDisagreement, ExtremeLawsForTwoTokens) {
+TEST(SoftmaxDisagreement, EqualRowsAgreeAndOppositeRowsDifferMost) {
     EXPECT_EQ(softmax(2, 3, unit_rows(0)), 0);
     EXPECT_EQ(softmax(4, 3, unit_rows(0)), 0);
-    // Opposite rows have opposite u: 2 E (2 f)^2, which is four times the case of one row that is zero.
+    // Opposite rows have opposite u: 2 E (2 f)^2, four times the value for one zero row.
     const double opposite = softmax(2, 3, unit_rows(4)), one_sided = softmax(2, 3, {0, 1, 0, 1});
     EXPECT_LT(relative_error(opposite, 4 * one_sided), roundoff);
     // Both sides of correlation 0, and small beta: 2 E (u - u')^2/16 = 6 beta^2 difference/16.
@@ -229,8 +227,7 @@ TEST(SoftmaxDisagreement, SameBitsForAnyNumberOfThreads) {
     EXPECT_EQ(alone.standard_error, together.standard_error);
 }
 
-// ---- hardmax
-// -----------------------------------------------------------------------------------------------
+// ---- hardmax ----------------------------------------------------------------------------------------------
 
 TEST(HardmaxDisagreement, ReproducesTwoTokenErrors) {
     constexpr double error = 0.2744104098, q = 1.5 - error;
@@ -242,7 +239,7 @@ TEST(HardmaxDisagreement, ReproducesTwoTokenErrors) {
 }
 
 // Unrelated rows: 1 - sum_b P(b)^2, with P(diagonal) an orthant probability of correlation 2/3 for T = 3.
-TEST(HardmaxDisagreement, UnrelatedRowsForThreeTokens) {
+TEST(HardmaxDisagreement, OfUnrelatedRowsFollowsFromOrthantProbabilities) {
     const double diagonal = 0.25 + std::asin(2.0 / 3) / (2 * pi), other = 0.5 * (1 - diagonal);
     const double expected = 1 - diagonal * diagonal - 2 * other * other;
     EXPECT_LT(relative_error(hardmax_disagreement(3, unit_rows(2)), expected), roundoff);
@@ -251,7 +248,7 @@ TEST(HardmaxDisagreement, UnrelatedRowsForThreeTokens) {
 
 // Small angles theta: a pair changes order with probability theta/pi, and of three entries the third one is
 // below a tied pair with probability 1/2.
-TEST(HardmaxDisagreement, SmallDifferencesForThreeTokens) {
+TEST(HardmaxDisagreement, SmallDifferencesCountTheirAngle) {
     for (const double difference : {1e-8, 1e-12, 1e-24}) {
         const double angle = std::sqrt(difference);
         EXPECT_LT(relative_error(hardmax_disagreement(2, unit_rows(difference)), angle / pi),
@@ -294,7 +291,7 @@ TEST(HardmaxDisagreement, IncreasesWithTheDifferenceAndTheTokens) {
     }
 }
 
-TEST(HardmaxDisagreement, ExtremeLaws) {
+TEST(HardmaxDisagreement, EqualRowsAgreeAndOppositeRowsNever) {
     for (const int tokens : {2, 3, 6}) {
         EXPECT_EQ(hardmax_disagreement(tokens, unit_rows(0)), 0);
         EXPECT_NEAR(hardmax_disagreement(tokens, unit_rows(4)), 1, roundoff);

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+# The headers below src/bayesaim that are installed: what the library promises to programs outside. Every header that
+# one of them includes is here too, and nothing of HDF5, JSON or the inside of a channel (tests/unit/public_headers_test.cpp).
+set(public_headers
+    core/checks.hpp
+    core/outcome.hpp
+    core/parallel.hpp
+    core/random.hpp
+    core/record.hpp
+    core/version.hpp
+
+    linalg/blas.hpp
+    linalg/overlap.hpp
+    linalg/random_matrix.hpp
+    linalg/symmetric_eigen.hpp
+
+    spectral/atomic_law.hpp
+    spectral/free_convolution.hpp
+    spectral/free_moments.hpp
+    spectral/marchenko_pastur_law.hpp
+    spectral/scaled_law.hpp
+    spectral/spectral_law.hpp
+
+    priors/multi_head.hpp
+    priors/prior.hpp
+    priors/table.hpp
+    priors/user_spectrum.hpp
+    priors/wigner.hpp
+    priors/wishart.hpp
+
+    denoisers/joint.hpp
+    denoisers/polynomial.hpp
+    denoisers/rotation_invariant.hpp
+
+    channels/channel.hpp
+    channels/hardmax.hpp
+    channels/linear.hpp
+    channels/softmax.hpp
+    channels/table.hpp
+
+    model/model.hpp
+
+    theory/bayes_optimal.hpp
+    theory/estimation_curve.hpp
+    theory/free_entropy.hpp
+    theory/state_evolution.hpp
+    theory/thresholds.hpp
+
+    data/attention.hpp
+    data/attributes.hpp
+    data/dataset.hpp
+    data/dataset_file.hpp
+    data/encoder.hpp
+    data/tokens.hpp
+
+    estimators/amp.hpp
+    estimators/averaged_gradient_descent.hpp
+    estimators/gradient_descent.hpp
+    estimators/prediction.hpp
+
+    figures/gnuplot.hpp
+    figures/line_figure.hpp
+
+    testing/channel_contract.hpp
+    testing/prior_contract.hpp
+)
+list(TRANSFORM public_headers PREPEND "${PROJECT_SOURCE_DIR}/src/bayesaim/")

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Models: a channel with a prior for each of its layers; channels and priors by name.
+#include "bayesaim/model/model.hpp"
+
+#include <fmt/format.h>
+
+#include "bayesaim/core/table.hpp"
+
+#include "binding.hpp"
+
+namespace bayesaim::python {
+namespace {
+
+using channels::Channel;
+using priors::Prior;
+
+/// Sets a given option. Throws InvalidArgument if this row of a table does not take it.
+template <class Row, class Convert, class Member>
+void set_option(const char* kind, const Row& row, const char* name, const py::object& value, Convert convert,
+                Member& member) {
+    if (value.is_none()) return;
+    if (!takes(row, name))
+        throw_inapplicable(name, model::owners_of_option(name), fmt::format("{} is {}", kind, row.name));
+    member = convert(name, value);
+}
+
+std::shared_ptr<Channel> make_channel(const py::object& name, const py::object& tokens,
+                                      const py::object& beta, const py::object& label_noise,
+                                      const py::object& layers, const py::object& residual) {
+    const auto& row = find_row(channels::channel_table(), "channel", text("channel", name));
+    channels::ChannelOptions options;
+    set_option("channel", row, "tokens", tokens, whole_number, options.tokens);
+    set_option("channel", row, "beta", beta, number, options.beta);
+    set_option("channel", row, "label_noise", label_noise, number, options.label_noise);
+    set_option("channel", row, "layers", layers, whole_number, options.layers);
+    set_option("channel", row, "residual", residual, number, options.residual);
+    return row.make(options);
+}
+
+std::shared_ptr<Prior> make_prior(const py::object& name, const py::object& width, const py::object& spectrum,
+                                  const py::object& heads) {
+    const auto& row = find_row(priors::prior_table(), "prior", text("prior", name));
+    priors::PriorOptions options;
+    set_option("prior", row, "width", width, number, options.width);
+    set_option("prior", row, "spectrum", spectrum, text, options.spectrum);
+    set_option("prior", row, "heads", heads, whole_number, options.heads);
+    return row.make(options);
+}
+
+}  // namespace
+
+void bind_model(py::module_& module) {
+    // Gets the laws of priors written in Python while the lock is held, and keeps priors and channel alive.
+    py::class_<model::Model>(module, "Model")
+        .def(py::init([](const std::vector<std::shared_ptr<Prior>>& priors,
+                         const std::shared_ptr<Channel>& channel) {
+                 return std::make_unique<model::Model>(
+                     channel, std::vector<std::shared_ptr<const Prior>>(priors.begin(), priors.end()));
+             }),
+             py::arg("priors"), py::arg("channel"), py::keep_alive<1, 2>(), py::keep_alive<1, 3>());
+    module.def("channel_names", [] { return names_of(channels::channel_table()); });
+    module.def("prior_names", [] { return names_of(priors::prior_table()); });
+    const py::none none;
+    module.def("make_channel", &make_channel, py::arg("name"), py::arg("tokens") = none,
+               py::arg("beta") = none, py::arg("label_noise") = none, py::arg("layers") = none,
+               py::arg("residual") = none,
+               "A channel by its name on the command line; what is not given has the default there.\n\n"
+               ">>> make_channel('softmax', tokens=3)");
+    module.def("make_prior", &make_prior, py::arg("name"), py::arg("width") = none,
+               py::arg("spectrum") = none, py::arg("heads") = none,
+               "A prior by its name on the command line; what is not given has the default there.\n\n"
+               ">>> make_prior('wishart', width=0.5)");
+}
+
+}  // namespace bayesaim::python

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/estimators/data_pass.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bayesaim/data/attention.hpp"
+
+namespace bayesaim::estimators {
+namespace {
+
+using channels::Rows;
+using linalg::Matrix;
+using linalg::Overlap;
+
+/// Number of partial sums, each over a fixed share of the blocks; they are added in order. Scores of several
+/// layers take far longer than products: more shares and smaller blocks keep more threads busy.
+constexpr std::size_t shares_of_one_layer = 8, shares_of_several = 32;
+constexpr std::size_t block_of_several = 64;
+
+/// The sums of one share of the blocks.
+struct Sums {
+    std::vector<Matrix> pulled;  // lower triangles of sum X G X'
+    std::vector<double> trace;   // sum Tr G
+    Overlap power, slope;
+};
+
+/// The columns of one layer.
+template <class Matrix>
+auto layer_of(Matrix& rows, std::size_t layer, Eigen::Index pairs) {
+    return rows.middleCols(static_cast<Eigen::Index>(layer) * pairs, pairs);
+}
+
+void add_power(const Eigen::Ref<const Rows>& g, Eigen::Index pairs, Overlap& power) {
+    if (power.size() == 1) {
+        power(0, 0) += g.squaredNorm();
+        return;
+    }
+    for (Eigen::Index l = 0; l < power.rows(); ++l) {
+        for (Eigen::Index k = 0; k <= l; ++k) {
+            power(l, k) += g.middleCols(l * pairs, pairs).cwiseProduct(g.middleCols(k * pairs, pairs)).sum();
+            power(k, l) = power(l, k);
+        }
+    }
+}
+
+template <class Scalar>
+Pass pass_of_precision(const data::Dataset& data, const channels::Channel& channel, const PassInput& input,
+                       Messages& messages, ThreadPool& pool) {
+    const data::TokenSource& source = *data.tokens;
+    const Eigen::Index d = source.dim(), tokens = source.tokens(), pairs = channel.pairs();
+    const std::size_t layers = input.estimates.size();
+    const bool first = messages.g.size() == 0;
+    if (first) {
+        messages.g.resize(source.samples(), channel.layers() * pairs);
+        messages.omega.resize(source.samples(), channel.layers() * pairs);
+        messages.variance = input.variance;
+    }
+    const double kept = first ? 0 : input.damping;
+    messages.variance = kept * messages.variance + (1 - kept) * input.variance;
+    std::vector<data::AttentionMap<Scalar>> maps;
+    for (const Matrix& estimate : input.estimates) maps.emplace_back(estimate);
+
+    const auto samples = static_cast<std::size_t>(source.samples());
+    const std::size_t block_size = layers == 1 ? data::samples_per_block(source)
+                                               : std::min(block_of_several, data::samples_per_block(source));
+    const std::size_t blocks = block_count(samples, block_size),
+                      share_count = std::min(layers == 1 ? shares_of_one_layer : shares_of_several, blocks);
+    std::vector<Sums> sums(share_count);
+    pool.for_each(share_count, [&](std::size_t share) {
+        Sums& sum = sums[share];
+        sum.pulled.assign(layers, Matrix::Zero(d, d));
+        sum.trace.assign(layers, 0);
+        sum.power = sum.slope = linalg::zero_overlap(channel.layers());
+        Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, work;
+        Rows index;
+        Eigen::VectorXd no_log_z(0);
+        for (std::size_t b = share * blocks / share_count; b < (share + 1) * blocks / share_count; ++b) {
+            const Range range = block_range(samples, block_size, b);
+            const auto begin = static_cast<Eigen::Index>(range.begin),
+                       size = static_cast<Eigen::Index>(range.size());
+            const auto block = data::block_of(source, range, scratch);
+            auto omega = messages.omega.middleRows(begin, size);
+            auto g = messages.g.middleRows(begin, size);
+            index.resize(size, channel.layers() * pairs);
+            for (std::size_t l = 0; l < layers; ++l)
+                maps[l].indices(block, tokens, work, layer_of(index, l, pairs));
+            for (std::size_t l = 0; l < layers && !first; ++l) {
+                for (std::size_t k = 0; k < layers; ++k) {
+                    layer_of(index, l, pairs) -=
+                        input.onsager(static_cast<Eigen::Index>(l), static_cast<Eigen::Index>(k)) *
+                        layer_of(g, k, pairs);
+                }
+            }
+            if (kept > 0) {
+                omega = kept * omega + (1 - kept) * index;
+            } else {
+                omega = index;
+            }
+            const auto outputs = data.outputs.middleRows(begin, size);
+            if (input.slope) {
+                sum.slope += channel.score_with_slope(outputs, omega, messages.variance, g);
+            } else {
+                channel.score(outputs, omega, messages.variance, g, no_log_z);
+            }
+            add_power(g, pairs, sum.power);
+            for (std::size_t l = 0; l < layers; ++l) {
+                const auto scores = layer_of(g, l, pairs);
+                for (int a = 0; a < tokens; ++a)
+                    sum.trace[l] += scores.col(channels::pair_index(a, a, static_cast<int>(tokens))).sum();
+                data::accumulate_transpose<Scalar>(block, tokens, scores, work, sum.pulled[l]);
+            }
+        }
+    });
+    Sums& total = sums[0];
+    for (std::size_t share = 1; share < share_count; ++share) {
+        total.power += sums[share].power;
+        total.slope += sums[share].slope;
+        for (std::size_t l = 0; l < layers; ++l) {
+            total.pulled[l] += sums[share].pulled[l];
+            total.trace[l] += sums[share].trace[l];
+        }
+    }
+    // sum g Z = (sum X G X' - sum Tr(G) I) / sqrt(d)
+    for (std::size_t l = 0; l < layers; ++l) {
+        Matrix& pulled = total.pulled[l];
+        pulled.triangularView<Eigen::StrictlyUpper>() = pulled.transpose();
+        pulled.diagonal().array() -= total.trace[l];
+        pulled /= std::sqrt(static_cast<double>(d));
+    }
+    return {std::move(total.pulled), total.power, linalg::symmetric_part(total.slope)};
+}
+
+}  // namespace
+
+Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel, const PassInput& input,
+                    Messages& messages, ThreadPool& pool) {
+    const bool wide = data.tokens->precision() == data::Precision::double_precision;
+    return (wide ? pass_of_precision<double> : pass_of_precision<float>)(data, channel, input, messages,
+                                                                         pool);
+}
+
+}  // namespace bayesaim::estimators

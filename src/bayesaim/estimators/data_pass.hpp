@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <vector>
+
+#include "bayesaim/channels/channel.hpp"
+#include "bayesaim/data/dataset.hpp"
+
+namespace bayesaim::estimators {
+
+/// The state that AMP keeps between iterations.
+struct Messages {
+    channels::Rows omega, g;   ///< n x L K; empty before the first iteration
+    linalg::Overlap variance;  ///< V
+};
+
+/// The input of one pass.
+struct PassInput {
+    const std::vector<linalg::Matrix>& estimates;
+    linalg::Overlap variance;  ///< V = 2 C of the estimates
+    linalg::Overlap onsager;   ///< O: omega = htilde(Shat) - O g
+    double damping = 0;        ///< weight of the previous omega and V
+    bool slope = false;        ///< whether to sum -dg/domega
+};
+
+/// The result of one pass: sums over all samples and pairs.
+struct Pass {
+    std::vector<linalg::Matrix> pulled;  ///< sum g^l_ab Z_ab of each layer
+    linalg::Overlap power;               ///< sum g^l g^k
+    linalg::Overlap slope;               ///< sum -dg^l/domega^k, if PassInput asks for it
+};
+
+/// One pass over the tokens: forward through the estimates of all layers, score, and back. Products have the
+/// precision of the tokens. Results have the same bits for any number of threads and any token storage.
+Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel, const PassInput& input,
+                    Messages& messages, ThreadPool& pool);
+
+}  // namespace bayesaim::estimators

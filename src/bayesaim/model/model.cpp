@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/model/model.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "bayesaim/core/table.hpp"
+
+namespace bayesaim::model {
+namespace {
+
+constexpr const char* counts[] = {"tokens", "layers", "heads", "atoms"};
+
+/// Counts become whole numbers.
+Value parameter(const std::string& name, double value) {
+    const bool whole = std::find(std::begin(counts), std::end(counts), name) != std::end(counts);
+    return whole ? Value(static_cast<std::int64_t>(value)) : Value(value);
+}
+
+const channels::ChannelEntry& channel_entry(const ModelOptions& options) {
+    return find_row(channels::channel_table(), "channel", options.channel);
+}
+
+/// The row of the prior that the channel implies, or else of the chosen prior.
+const priors::PriorEntry& prior_entry(const ModelOptions& options) {
+    const std::string& implied = channel_entry(options).prior;
+    const auto& chosen = find_row(priors::prior_table(), "prior", options.prior);
+    if (implied.empty() || implied == chosen.name) return chosen;
+    if (chosen.name != ModelOptions{}.prior) {
+        throw InvalidArgument(
+            fmt::format("prior {} cannot be combined with channel {}", chosen.name, options.channel));
+    }
+    return find_row(priors::prior_table(), "prior", implied);
+}
+
+double number_of(const std::string& name, const Value& value) {
+    if (const auto* number = value.as<double>()) return *number;
+    if (const auto* number = value.as<std::int64_t>()) return static_cast<double>(*number);
+    if (const auto* number = value.as<std::uint64_t>()) return static_cast<double>(*number);
+    if (const auto* text = value.as<std::string>())
+        throw_invalid(name, "a number", fmt::format("'{}'", *text));
+    throw InvalidArgument(fmt::format("{} must be a number", name));
+}
+
+int count_of(const std::string& name, const Value& value) {
+    const double number = number_of(name, value);
+    constexpr double most = 1e6;
+    if (number != std::floor(number) || std::abs(number) > most)
+        throw_invalid(name, fmt::format("a whole number up to {:.0f}", most), number);
+    return static_cast<int>(number);
+}
+
+/// A number, a list of numbers, or their text "0.4,0.8".
+std::vector<double> numbers_of(const std::string& name, const Value& value) {
+    std::vector<double> numbers;
+    if (const auto* list = value.as<Value::List>()) {
+        for (const Value& item : *list) numbers.push_back(number_of(name, item));
+    } else if (const auto* text = value.as<std::string>()) {
+        const char *next = text->data(), *end = next + text->size();
+        while (true) {
+            double number = 0;
+            const auto [stop, error] = std::from_chars(next, end, number);
+            if (error != std::errc() || (stop != end && *stop != ','))
+                throw_invalid(name, "a number, or one for each layer: 0.4,0.8", fmt::format("'{}'", *text));
+            numbers.push_back(number);
+            if (stop == end) break;
+            next = stop + 1;
+        }
+    } else {
+        numbers.push_back(number_of(name, value));
+    }
+    return numbers;
+}
+
+std::string text_of(const std::string& name, const Value& value) {
+    if (const auto* text = value.as<std::string>()) return *text;
+    throw_invalid(name, "a text", number_of(name, value));
+}
+
+}  // namespace
+
+Model::Model(std::shared_ptr<const channels::Channel> channel,
+             std::vector<std::shared_ptr<const priors::Prior>> priors, std::string spectrum)
+    : channel_(std::move(channel)), priors_(std::move(priors)), spectrum_(std::move(spectrum)) {
+    if (priors_.size() != static_cast<std::size_t>(channel_->layers())) {
+        throw InvalidArgument(fmt::format("channel {} has {} layer{}, got {} prior{}", channel_->name(),
+                                          channel_->layers(), channel_->layers() == 1 ? "" : "s",
+                                          priors_.size(), priors_.size() == 1 ? "" : "s"));
+    }
+    for (const auto& prior : priors_) {
+        pointers_.push_back(prior.get());
+        laws_.push_back(&prior->law());
+    }
+}
+
+Model make_model(const ModelOptions& options) {
+    std::shared_ptr<const channels::Channel> channel = channel_entry(options).make(options.channel_options);
+    const priors::PriorEntry& prior = prior_entry(options);
+    const auto layers = static_cast<std::size_t>(channel->layers());
+    std::vector<double> widths = options.widths;
+    if (widths.size() == 1) widths.resize(layers, widths.front());
+    if (widths.size() != layers) {
+        throw_invalid(
+            "width",
+            layers == 1 ? "one number" : fmt::format("one number, or one for each of the {} layers", layers),
+            fmt::format("{} numbers", widths.size()));
+    }
+    std::vector<std::shared_ptr<const priors::Prior>> priors;
+    for (std::size_t l = 0; l < layers; ++l) {
+        if (l > 0 && widths[l] == widths[l - 1]) {
+            priors.push_back(priors.back());
+        } else {
+            priors.push_back(prior.make({widths[l], options.spectrum, options.heads}));
+        }
+    }
+    return {std::move(channel), std::move(priors), takes(prior, "spectrum") ? options.spectrum : ""};
+}
+
+Record describe(const channels::Channel& channel) {
+    Record record = {{"channel", channel.name()}};
+    for (const auto& [name, value] : channel.parameters()) record[name] = parameter(name, value);
+    return record;
+}
+
+Record describe(const priors::Prior& prior) {
+    Record record = {{"prior", prior.name()}};
+    for (const auto& [name, value] : prior.parameters()) record[name] = parameter(name, value);
+    return record;
+}
+
+Record describe(const Model& model) {
+    Record record;
+    Value::List names;
+    for (const priors::Prior* prior : model.priors()) names.emplace_back(prior->name());
+    const bool alike =
+        std::all_of(names.begin(), names.end(), [&](const Value& name) { return name == names[0]; });
+    record["prior"] = alike ? names[0] : Value(names);
+    if (!model.spectrum().empty()) record["spectrum"] = model.spectrum();
+    if (model.layers() == 1) {
+        record.update(describe(model.prior(0)));
+    } else {
+        // A parameter that a layer's prior lacks is an absent Value in the list.
+        std::size_t layer = 0;
+        for (const priors::Prior* prior : model.priors()) {
+            for (const auto& [name, value] : prior->parameters()) {
+                if (!record.contains(name)) record[name] = Value::List(model.priors().size());
+                Value::List each = *record.find(name)->as<Value::List>();
+                each[layer] = parameter(name, value);
+                record[name] = std::move(each);
+            }
+            ++layer;
+        }
+    }
+    record.update(describe(model.channel()));
+    return record;
+}
+
+void read_options(const Record& description, ModelOptions& options) {
+    for (const auto& [name, value] : description) {
+        const std::string title = "attribute " + name;
+        if (name == "prior") {
+            options.prior = text_of(title, value);
+        } else if (name == "channel") {
+            options.channel = text_of(title, value);
+        } else if (name == "width") {
+            options.widths = numbers_of(title, value);
+        } else if (name == "heads") {
+            options.heads = count_of(title, value);
+        } else if (name == "spectrum") {
+            options.spectrum = text_of(title, value);
+        } else if (name == "tokens") {
+            options.channel_options.tokens = count_of(title, value);
+        } else if (name == "layers") {
+            options.channel_options.layers = count_of(title, value);
+        } else if (name == "beta") {
+            options.channel_options.beta = number_of(title, value);
+        } else if (name == "label_noise") {
+            options.channel_options.label_noise = number_of(title, value);
+        } else if (name == "residual") {
+            options.channel_options.residual = number_of(title, value);
+        }
+    }
+}
+
+bool takes_option(const ModelOptions& options, std::string_view name) {
+    return takes(channel_entry(options), name) || takes(prior_entry(options), name);
+}
+
+std::string owners_of_option(std::string_view name) {
+    const auto channels = takers_of(channels::channel_table(), name);
+    const auto owners = channels.empty() ? takers_of(priors::prior_table(), name) : channels;
+    std::string text = channels.empty() ? "prior " : "channel ";
+    for (std::size_t i = 0; i < owners.size(); ++i)
+        text += (i == 0 ? "" : i + 1 == owners.size() ? " or " : ", ") + owners[i];
+    return text;
+}
+
+}  // namespace bayesaim::model

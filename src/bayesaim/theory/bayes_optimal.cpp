@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/theory/bayes_optimal.hpp"
+
+#include <atomic>
+#include <mutex>
+
+#include "bayesaim/theory/free_entropy.hpp"
+
+namespace bayesaim::theory {
+namespace {
+
+/// Fixed points closer than this, relative to the larger, are the same one reached from two sides.
+constexpr double same_fixed_point = 1e-6;
+
+}  // namespace
+
+BayesOptimal solve_bayes_optimal(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
+                                 const StateEvolutionOptions& options) {
+    BayesOptimal result;
+    result.uninformed = solve_state_evolution(prior, channel, alpha, Start::uninformed, options);
+    // With exact observations there is one fixed point, because mmse(D)/D is monotone.
+    if (channel.exact_observations() || channel.sampled()) {
+        result.informed = result.uninformed;
+        return result;
+    }
+    result.informed = solve_state_evolution(prior, channel, alpha, Start::informed, options);
+    const double low = result.informed.error(), high = result.uninformed.error();
+    result.differ = high - low > same_fixed_point * high;
+    if (result.differ) {
+        const auto informed = free_entropy(prior, channel, alpha, result.informed, options);
+        const auto uninformed = free_entropy(prior, channel, alpha, result.uninformed, options);
+        result.informed_wins = informed && uninformed && *informed > *uninformed;
+    }
+    return result;
+}
+
+TheoryPoint solve_theory(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
+                         const StateEvolutionOptions& options) {
+    const BayesOptimal solution = solve_bayes_optimal(prior, channel, alpha, options);
+    return {alpha, solution.optimal(), solution.uninformed.error(),
+            generalization_error(solution.optimal(), channel, options.integration)};
+}
+
+std::vector<TheoryPoint> solve_curve(const EstimationCurve& prior, const channels::Channel& channel,
+                                     std::span<const double> alphas, StateEvolutionOptions options,
+                                     ThreadPool& pool, const std::function<bool(double)>& progress) {
+    options.integration.pool = channel.sampled() ? &pool : nullptr;
+    std::vector<TheoryPoint> points(alphas.size());
+    std::vector<char> done(alphas.size(), 0);
+    std::atomic<bool> stop = false;
+    std::mutex mutex;
+    std::size_t finished = 0;
+    const auto solve = [&](std::size_t i) {
+        if (stop) return;
+        points[i] = solve_theory(prior, channel, alphas[i], options);
+        const std::lock_guard lock(mutex);
+        done[i] = 1;
+        ++finished;
+        if (progress && !progress(static_cast<double>(finished) / static_cast<double>(alphas.size())))
+            stop = true;
+    };
+    if (channel.sampled()) {
+        for (std::size_t i = 0; i < alphas.size(); ++i) solve(i);
+    } else {
+        pool.for_each(alphas.size(), solve);
+    }
+    std::size_t whole = 0;
+    while (whole < done.size() && done[whole]) ++whole;
+    points.resize(whole);
+    return points;
+}
+
+Record values(const OrderParameters& parameters) {
+    Record record = {{"estimation_error", parameters.error.trace()}};
+    if (parameters.error.rows() > 1) {
+        record["layer_errors"] = linalg::diagonal_value(parameters.error);
+        record["error_matrix"] = linalg::to_value(parameters.error);
+    }
+    return record;
+}
+
+Record values(const TheoryPoint& point) {
+    const FixedPoint& at = point.fixed_point;
+    const channels::GeneralizationError& generalization = point.generalization;
+    Record record = {{"alpha", point.alpha}, {"estimation_error", at.error()}};
+    record["standard_error"] = at.relative_error * at.error();
+    record.update(values(at.parameters));
+    record["overlap"] = linalg::to_value(at.parameters.overlap);
+    record["conjugate_overlap"] = linalg::to_value(at.conjugate);
+    record["generalization_error"] = generalization.bayes_optimal;
+    record["generalization_standard_error"] = generalization.relative_error * generalization.bayes_optimal;
+    record["plugin_generalization_error"] = generalization.plug_in;
+    record["algorithmic_error"] = point.algorithmic_error;
+    record["iterations"] = at.iterations;
+    record["status"] = to_string(at.status);
+    return record;
+}
+
+}  // namespace bayesaim::theory

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+
+#include "bayesaim/theory/methods.hpp"
+
+namespace bayesaim::theory {
+
+using linalg::scalar_overlap;
+
+FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
+                           const StateEvolutionOptions& options) {
+    const double c = 2 * alpha * channel.exact_observations().value(), limit = prior.recovery_ratio(),
+                 scale = prior.prior_error()(0, 0);
+    if (c >= limit) return exact_recovery(prior, 0);
+    // mmse <= prior error gives the upper end. Below the lower end the ratio is linear in D.
+    const double smallest = 1e-10 * scale;
+    double low = std::log(smallest), high = std::log(scale / c);
+    double x = std::clamp(std::log(scale) + std::log(1 / c - 1 / limit), low, high);
+    auto accuracy = EstimationCurve::Accuracy::coarse;
+    struct {
+        double x = 0, excess = 0, log_slope = 0;
+    } previous;
+    FixedPoint result;
+    const auto finish = [&](double noise_variance, Termination status) {
+        result.parameters = parameters_at(prior, scalar_overlap(c * noise_variance));
+        result.conjugate = scalar_overlap(1 / noise_variance);
+        result.status = status;
+        return result;
+    };
+    for (result.iterations = 1; result.iterations <= options.max_iterations; ++result.iterations) {
+        const double noise_variance = std::exp(x);
+        const auto [error, slope] = prior.at(noise_variance, accuracy);
+        const double ratio = error / noise_variance, excess = std::log(ratio / c);
+        (excess > 0 ? low : high) = x;
+        if (excess < 0 && noise_variance <= smallest) {
+            return finish(noise_variance * (limit - c) / (limit - ratio), Termination::converged);
+        }
+        const double log_slope = slope / ratio - 1;  // of the ratio, against log D; negative
+        double next = x - excess / log_slope, left = std::pow(next - x, 2);  // Newton squares the distance
+        if (previous.excess != excess && result.iterations > 1) {
+            // Inverse cubic interpolation of both points and slopes: the product of the distances is squared.
+            const double range = excess - previous.excess, part = -previous.excess / range, rest = 1 - part;
+            const double start = previous.x + part * range / previous.log_slope,
+                         end = x - rest * range / log_slope;
+            const double refined =
+                rest * rest * (2 * part * previous.x + start) + part * part * (2 * rest * x + end);
+            left = std::pow((refined - x) * (refined - previous.x), 2);
+            next = refined;
+        }
+        previous = {x, excess, log_slope};
+        if (left <= 0.1 * options.tolerance && accuracy == EstimationCurve::Accuracy::full) {
+            return finish(std::exp(next), Termination::converged);
+        }
+        if (std::abs(next - x) < 1e-2) accuracy = EstimationCurve::Accuracy::full;
+        if (!(next > low && next < high)) next = 0.5 * (low + high);
+        x = next;
+    }
+    return finish(std::exp(x), Termination::iteration_limit);
+}
+
+}  // namespace bayesaim::theory

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: MIT
+// Empty: the headers that every test needs are compiled before it (tests/CMakeLists.txt).
