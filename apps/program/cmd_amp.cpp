@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <cmath>
-#include <optional>
-
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -19,10 +16,8 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     ModelArguments model;
-    OutputArguments output;
-    RunArguments run;
     std::string alpha, storage = "memory", precision = "double", initial = "mean", record;
     int dim = 100, seeds = 1, test_samples = 0;
     AmpArguments amp;
@@ -121,34 +116,34 @@ int run(const Arguments& arguments) {
     synthetic.precision = data::parse_precision("--precision", arguments.precision);
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
     const experiments::Grid grid("--alpha", arguments.alpha);
-    arguments.output.check_writable();
-    if (!arguments.record.empty()) check_writable(arguments.record);
+    arguments.check_writable();
+    check_writable(arguments.record);
     const model::Model model = arguments.model.make();
-    ThreadPool pool(arguments.run.thread_count());
+    ThreadPool pool(arguments.thread_count());
     catch_interrupts();
 
     Report report{"amp", model::describe(model)}, iterations{"amp"};
-    report.configuration["alpha"] = arguments.alpha;
-    report.configuration["dim"] = arguments.dim;
-    report.configuration["seed"] = arguments.run.seed;
-    report.configuration["seeds"] = arguments.seeds;
-    report.configuration["token_storage"] = arguments.storage;
-    report.configuration["precision"] = arguments.precision;
-    report.configuration["initial"] = arguments.initial;
-    report.configuration["test_samples"] = arguments.test_samples;
+    report.configuration.update({{"alpha", arguments.alpha},
+                                 {"dim", arguments.dim},
+                                 {"seed", arguments.seed},
+                                 {"seeds", arguments.seeds},
+                                 {"token_storage", arguments.storage},
+                                 {"precision", arguments.precision},
+                                 {"initial", arguments.initial},
+                                 {"test_samples", arguments.test_samples}});
     arguments.amp.describe(report.configuration);
 
     const theory::SpectralCurve curve(model.laws());
     theory::StateEvolutionOptions theory_options;
     theory_options.integration.pool = &pool;
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
-    Progress progress(arguments.output.quiet, alphas.size() * static_cast<std::size_t>(arguments.seeds));
+    Progress progress(arguments.quiet, alphas.size() * static_cast<std::size_t>(arguments.seeds));
     bool good = true;
     for (const double alpha : alphas) {
         std::vector<Run> runs;
         for (int i = 0; i < arguments.seeds && !interrupted(); ++i) {
             synthetic.alpha = alpha;
-            synthetic.seed = arguments.run.seed + static_cast<std::uint64_t>(i);
+            synthetic.seed = arguments.seed + static_cast<std::uint64_t>(i);
             Run run = run_once(arguments, model, synthetic, progress, pool);
             progress.finish_item();
             if (run.status == Termination::stopped) break;  // a stopped run has no result
@@ -170,42 +165,33 @@ int run(const Arguments& arguments) {
                           : channels::GeneralizationError{}));
     }
     progress.clear();
-    if (!arguments.record.empty() && !iterations.points.empty())
-        write_whole(arguments.record, format_csv(iterations));
-    arguments.output.publish(report);
-    if (interrupted()) {
-        fmt::print(stderr, "bayesaim: interrupted; the finished points are above\n");
-        return interrupted_exit_code;
-    }
-    return good ? 0 : 2;
+    write_csv(arguments.record, iterations);
+    return arguments.publish(report, good);
 }
 
 }  // namespace
 
-Action add_amp(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command(
-        "amp", "Approximate message passing on synthetic data, compared with the Bayes-optimal error");
-    command.text("--alpha", arguments->alpha, "samples per d^2, as in `theory`").required().type_name("GRID");
-    arguments->model.add_channel_to(command);
-    arguments->model.add_prior_to(command);
-    command.count("--dim", arguments->dim, 2, "dimension d");
-    command.count("--seeds", arguments->seeds, 1, "number of independent problems");
-    command.count("--test-samples", arguments->test_samples, 0,
+void add_amp(Program& program) {
+    auto [command, arguments] = program.add_command<Arguments>(
+        "amp", "Approximate message passing on synthetic data, compared with the Bayes-optimal error", run);
+    command.text("--alpha", arguments.alpha, "samples per d^2, as in `theory`", "GRID").required();
+    arguments.model.add_channel_to(command);
+    arguments.model.add_prior_to(command);
+    command.count("--dim", arguments.dim, 2, "dimension d");
+    command.count("--seeds", arguments.seeds, 1, "number of independent problems");
+    command.count("--test-samples", arguments.test_samples, 0,
                   "new samples on which predictions are measured; adds generalisation errors to the result");
-    arguments->amp.add_to(command);
-    command.text("--initial", arguments->initial,
+    arguments.amp.add_to(command);
+    command.text("--initial", arguments.initial,
                  "start: mean (kappa1 I), prior (a draw, as in the paper) or informed (the truth)");
-    command.text("--token-storage", arguments->storage, "memory, or regenerate (blocks are made again)");
-    command.text("--precision", arguments->precision,
+    command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)");
+    command.text("--precision", arguments.precision,
                  "precision of the tokens and of products with them: double or float");
-    command.file("--record", arguments->record, "CSV file of every iteration of every run");
-    arguments->run.add_to(command);
-    arguments->output.add_to(command);
+    command.text("--record", arguments.record, "CSV file of every iteration of every run", "FILE");
+    arguments.add_to(command);
     command.footer(
         "Examples:\n  bayesaim amp --width 0.5 --alpha 0.05,0.12 --dim 200 --seeds 4\n"
         "  bayesaim amp --channel deep-softmax --layers 2 --width 0.5 --alpha 0.3 --test-samples 2000");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

@@ -8,10 +8,8 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     NoiseArguments noise;
-    OutputArguments output;
-    RunArguments run;
     int seeds = 1;
 };
 
@@ -19,17 +17,14 @@ int run(const Arguments& arguments) {
     const double noise_variance = arguments.noise.noise_variance;
     const int dim = arguments.noise.dim;
     check_positive("noise variance", noise_variance);
-    arguments.output.check_writable();
+    arguments.check_writable();
     const auto prior = arguments.noise.model.make_prior();
-    ThreadPool pool(arguments.run.thread_count());
+    ThreadPool pool(arguments.thread_count());
 
-    Report report{"denoise"};
-    report.configuration = arguments.noise.describe(*prior);
-    report.configuration["dim"] = dim;
-    report.configuration["seed"] = arguments.run.seed;
-    report.configuration["seeds"] = arguments.seeds;
+    Report report{"denoise", arguments.noise.describe(*prior)};
+    report.configuration.update({{"dim", dim}, {"seed", arguments.seed}, {"seeds", arguments.seeds}});
     for (int i = 0; i < arguments.seeds; ++i) {
-        const std::uint64_t seed = arguments.run.seed + static_cast<std::uint64_t>(i);
+        const std::uint64_t seed = arguments.seed + static_cast<std::uint64_t>(i);
         const linalg::Matrix weights = prior->sample(dim, seed, 0, pool);
         linalg::Matrix noisy = weights;
         arguments.noise.add_noise(noisy, seed, pool);
@@ -42,22 +37,19 @@ int run(const Arguments& arguments) {
                                  {"relative_difference", measured / denoised.posterior_variance - 1},
                                  {"error_before", unprocessed}});
     }
-    arguments.output.publish(report);
-    return 0;
+    return arguments.publish(report);
 }
 
 }  // namespace
 
-Action add_denoise(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command(
-        "denoise", "Sample a weight matrix, add noise, denoise it; compare measured and predicted error");
-    arguments->noise.add_to(command);
-    command.count("--seeds", arguments->seeds, 1, "number of matrices");
-    arguments->run.add_to(command);
-    arguments->output.add_to(command);
+void add_denoise(Program& program) {
+    auto [command, arguments] = program.add_command<Arguments>(
+        "denoise", "Sample a weight matrix, add noise, denoise it; compare measured and predicted error",
+        run);
+    arguments.noise.add_to(command);
+    command.count("--seeds", arguments.seeds, 1, "number of matrices");
+    arguments.add_to(command);
     command.footer("Example:\n  bayesaim denoise --width 0.5 --noise-variance 0.5 --dim 1000");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

@@ -13,19 +13,16 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     ModelArguments model;
-    OutputArguments output;
     std::string file;
-    int threads = 0;
     AmpArguments amp;
-    Command command;
 };
 
 /// The command line overrides the attributes of the file, which override the defaults.
 void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
     int& tokens = arguments.model.options.channel_options.tokens;
-    if (arguments.command.given("--tokens") && tokens != header.tokens)
+    if (arguments.model.command.given("--tokens") && tokens != header.tokens)
         throw_invalid("--tokens", fmt::format("{}, as in '{}'", header.tokens, arguments.file), tokens);
     arguments.model.complete_from(data::record_of(header.attributes));
     tokens = static_cast<int>(header.tokens);
@@ -33,12 +30,12 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
 
 int run(Arguments arguments) {
     const data::DatasetHeader header = data::read_dataset_header(arguments.file);
-    check_output_file(arguments.output.output, {arguments.file});
+    check_output_file(arguments.output, {arguments.file});
     complete_from(header, arguments);
     const model::Model model = arguments.model.make();
     const data::DatasetContents contents = data::read_dataset(arguments.file, model.channel());
-    ThreadPool pool(static_cast<std::size_t>(arguments.threads));
-    Progress progress(arguments.output.quiet, 1);
+    ThreadPool pool(arguments.thread_count());
+    Progress progress(arguments.quiet, 1);
     catch_interrupts();
     estimators::AmpOptions options = arguments.amp.options;
     options.progress = [&](const estimators::AmpIteration& now) {
@@ -57,7 +54,7 @@ int run(Arguments arguments) {
     estimate.attributes["alpha"] = contents.data.alpha();
     estimate.attributes["iterations"] = static_cast<std::uint64_t>(result.record.size());
     estimate.attributes["status"] = status;
-    data::write_estimate(arguments.output.output, estimate);
+    data::write_estimate(arguments.output, estimate);
 
     Report report{"fit", description};
     report.configuration["file"] = arguments.file;
@@ -80,32 +77,24 @@ int run(Arguments arguments) {
     point["iterations"] = result.record.size();
     point["status"] = status;
     report.points.push_back(std::move(point));
-    publish(report, arguments.output.format, "");
-    if (interrupted()) {
-        fmt::print(stderr, "bayesaim: interrupted; the last estimate is in '{}'\n", arguments.output.output);
-        return interrupted_exit_code;
-    }
-    return succeeded(result.status) ? 0 : 2;
+    publish(report, arguments.format, "");
+    return exit_code(succeeded(result.status), interrupted(),
+                     fmt::format("the last estimate is in '{}'", arguments.output));
 }
 
 }  // namespace
 
-Action add_fit(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command(
-        "fit", "Estimate the weight matrices of a dataset file by approximate message passing");
-    arguments->command = command;
-    command.text("file", arguments->file, "HDF5 file: /tokens, /outputs (softmax: /log_outputs)")
-        .required()
-        .type_name("FILE.h5");
-    arguments->model.add_channel_to(command);
-    arguments->model.add_prior_to(command);
-    for (const char* option : {"--channel", "--prior", "--width"})
+void add_fit(Program& program) {
+    auto [command, arguments] = program.add_command<Arguments>(
+        "fit", "Estimate the weight matrices of a dataset file by approximate message passing", run);
+    command.text("file", arguments.file, "HDF5 file: /tokens, /outputs (softmax: /log_outputs)", "FILE.h5")
+        .required();
+    arguments.model.add_channel_to(command);
+    arguments.model.add_prior_to(command);
+    for (const char* option : {"--channel", "--prior", "--width", "--tokens"})
         command.option(option).default_text("as in FILE");
-    command.option("--tokens").default_text("as in FILE");
-    arguments->amp.add_to(command);
-    add_threads(command, arguments->threads);
-    arguments->output.add_to(command);
+    arguments.amp.add_to(command);
+    arguments.add_without_seed_to(command);
     command.option("--output")
         .required()
         .type_name("ESTIMATE.h5")
@@ -113,7 +102,6 @@ Action add_fit(Program& program) {
     command.footer(
         "Attributes of the file give channel, prior and their parameters; options override them.\n"
         "Example:\n  bayesaim fit data.h5 --output estimate.h5");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

@@ -19,14 +19,11 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     ModelArguments model;  // the prior is wishart: teacher and student are W W'
     double width = 1;
-    OutputArguments output;
-    RunArguments run;
     std::string alpha, optimizer = "adam", precision = "float", record, starts_record, checkpoint;
     double student_width = 0;  // default: the teacher's
-    Command command;
     int dim = 100, seeds = 1, starts = 1, batch_size = 0, checkpoint_every = 100;
     bool no_amp = false, resume = false;
     estimators::GradientDescentOptions descent;
@@ -38,12 +35,12 @@ void check(const Arguments& arguments) {
     const auto& descent = arguments.descent;
     check_one_of("--optimizer", arguments.optimizer, {"adam", "gd"});
     for (const char* option : {"--beta1", "--beta2", "--epsilon"}) {
-        if (arguments.optimizer != "adam" && arguments.command.given(option))
+        if (arguments.optimizer != "adam" && arguments.model.command.given(option))
             throw_inapplicable(option, "--optimizer adam",
                                fmt::format("optimizer is {}", arguments.optimizer));
     }
     check_positive("--width", arguments.width);
-    if (arguments.command.given("--student-width"))
+    if (arguments.model.command.given("--student-width"))
         check_positive("--student-width", arguments.student_width);
     check_positive("--learning-rate", descent.learning_rate);
     for (const auto& [name, value] : {std::pair{"--beta1", descent.beta1}, {"--beta2", descent.beta2}}) {
@@ -61,26 +58,23 @@ void check(const Arguments& arguments) {
 Record describe_run(const Arguments& arguments, const model::Model& model) {
     const auto& descent = arguments.descent;
     Record settings = model::describe(model);
-    settings["student_width"] = static_cast<double>(descent.width) / arguments.dim;
-    settings["alpha"] = arguments.alpha;
-    settings["dim"] = arguments.dim;
-    settings["seed"] = arguments.run.seed;
-    settings["seeds"] = arguments.seeds;
-    settings["starts"] = arguments.starts;
-    settings["steps"] = descent.max_steps;
-    settings["optimizer"] = arguments.optimizer;
-    settings["learning_rate"] = descent.learning_rate;
-    if (arguments.optimizer == "adam") {
-        settings["beta1"] = descent.beta1;
-        settings["beta2"] = descent.beta2;
-        settings["epsilon"] = descent.epsilon;
-    }
-    settings["batch_size"] = arguments.batch_size;
-    settings["gradient_tolerance"] = descent.gradient_tolerance;
-    settings["loss_tolerance"] = descent.loss_tolerance;
-    settings["precision"] = arguments.precision;
-    settings["record_every"] = descent.record_stride;
-    settings["amp"] = !arguments.no_amp;
+    settings.update({{"student_width", static_cast<double>(descent.width) / arguments.dim},
+                     {"alpha", arguments.alpha},
+                     {"dim", arguments.dim},
+                     {"seed", arguments.seed},
+                     {"seeds", arguments.seeds},
+                     {"starts", arguments.starts},
+                     {"steps", descent.max_steps},
+                     {"optimizer", arguments.optimizer},
+                     {"learning_rate", descent.learning_rate}});
+    if (arguments.optimizer == "adam")
+        settings.update({{"beta1", descent.beta1}, {"beta2", descent.beta2}, {"epsilon", descent.epsilon}});
+    settings.update({{"batch_size", arguments.batch_size},
+                     {"gradient_tolerance", descent.gradient_tolerance},
+                     {"loss_tolerance", descent.loss_tolerance},
+                     {"precision", arguments.precision},
+                     {"record_every", descent.record_stride},
+                     {"amp", !arguments.no_amp}});
     return settings;
 }
 
@@ -89,11 +83,8 @@ Record describe_run(const Arguments& arguments, const model::Model& model) {
 /// Returns a run of status `stopped` if it was interrupted.
 GdRun run_once(const Arguments& arguments, const model::Model& model, double alpha, std::uint64_t seed,
                GdRuns& store, Progress& progress, ThreadPool& pool) {
-    data::SyntheticOptions synthetic;
-    synthetic.dim = arguments.dim;
-    synthetic.alpha = alpha;
-    synthetic.seed = seed;
-    const data::Synthetic problem = data::make_synthetic(model.priors(), model.channel(), synthetic, pool);
+    const data::Synthetic problem = data::make_synthetic(
+        model.priors(), model.channel(), {.dim = arguments.dim, .alpha = alpha, .seed = seed}, pool);
     const auto measure = [&](const linalg::Matrix& estimate) {
         return data::estimation_error(estimate, problem.weights[0]);
     };
@@ -205,7 +196,7 @@ int run(Arguments arguments) {
     check(arguments);
     arguments.model.options.widths = {arguments.width};
     arguments.descent.width = estimators::student_columns(
-        arguments.command.given("--student-width") ? arguments.student_width : arguments.width,
+        arguments.model.command.given("--student-width") ? arguments.student_width : arguments.width,
         arguments.dim);
     arguments.descent.optimizer =
         arguments.optimizer == "adam" ? estimators::Optimizer::adam : estimators::Optimizer::gradient_descent;
@@ -213,27 +204,25 @@ int run(Arguments arguments) {
     arguments.descent.batch_size = arguments.batch_size;
     const experiments::Grid grid("--alpha", arguments.alpha);
     const model::Model model = arguments.model.make();
-    Report report{"gd"}, history{"gd"}, starts{"gd"};
-    report.configuration = describe_run(arguments, model);
+    Report report{"gd", describe_run(arguments, model)}, history{"gd"}, starts{"gd"};
     GdRuns store(arguments.checkpoint, arguments.resume, report.configuration);
-    arguments.output.check_writable();
-    for (const std::string& file : {arguments.record, arguments.starts_record, arguments.checkpoint}) {
-        if (!file.empty()) check_writable(file);
-    }
+    arguments.check_writable();
+    for (const std::string& file : {arguments.record, arguments.starts_record, arguments.checkpoint})
+        check_writable(file);
     const theory::SpectralCurve curve(model.laws());
-    ThreadPool pool(arguments.run.thread_count());
+    ThreadPool pool(arguments.thread_count());
     catch_interrupts();
 
     theory::StateEvolutionOptions theory_options;
     theory_options.integration.pool = &pool;
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
     const auto seeds = static_cast<std::size_t>(arguments.seeds);
-    Progress progress(arguments.output.quiet, alphas.size() * seeds);
+    Progress progress(arguments.quiet, alphas.size() * seeds);
     bool good = true;
     for (std::size_t point = 0; point < alphas.size() && !interrupted(); ++point) {
         const double alpha = alphas[point];
         for (std::size_t i = 0; i < seeds && !interrupted(); ++i) {
-            const std::uint64_t seed = arguments.run.seed + i;
+            const std::uint64_t seed = arguments.seed + i;
             if (store.finished().size() <= point * seeds + i) {
                 GdRun run = run_once(arguments, model, alpha, seed, store, progress, pool);
                 if (run.status == Termination::stopped) break;  // a stopped run has no result
@@ -252,62 +241,55 @@ int run(Arguments arguments) {
             summarise(arguments, alpha, runs.first(std::min(seeds, runs.size())), theory.error()));
     }
     progress.clear();
-    if (!arguments.record.empty() && !history.points.empty())
-        write_whole(arguments.record, format_csv(history));
-    if (!arguments.starts_record.empty() && !starts.points.empty())
-        write_whole(arguments.starts_record, format_csv(starts));
-    arguments.output.publish(report);
-    if (interrupted()) {
-        fmt::print(stderr, "bayesaim: interrupted; the finished points are above{}\n",
-                   arguments.checkpoint.empty() ? "" : "; --resume goes on with the rest");
-        return interrupted_exit_code;
-    }
-    return good ? 0 : 2;
+    write_csv(arguments.record, history);
+    write_csv(arguments.starts_record, starts);
+    return arguments.publish(report, good,
+                             arguments.checkpoint.empty()
+                                 ? "the finished points are above"
+                                 : "the finished points are above; --resume goes on with the rest");
 }
 
 }  // namespace
 
-Action add_gd(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command("gd",
-                                          "Gradient descent and its average over starts on synthetic data, "
-                                          "compared with AMP and the Bayes-optimal error");
-    arguments->command = command;
-    command.text("--alpha", arguments->alpha, "samples per d^2, as in `theory`").required().type_name("GRID");
-    arguments->model.add_channel_to(command, ModelArguments::Channels::smooth);
-    command.number("--width", arguments->width, "width ratio rho = r/d of the teacher");
+void add_gd(Program& program) {
+    auto [command, arguments] =
+        program.add_command<Arguments>("gd",
+                                       "Gradient descent and its average over starts on synthetic data, "
+                                       "compared with AMP and the Bayes-optimal error",
+                                       run);
+    command.text("--alpha", arguments.alpha, "samples per d^2, as in `theory`", "GRID").required();
+    arguments.model.add_channel_to(command, ModelArguments::Channels::smooth);
+    command.number("--width", arguments.width, "width ratio rho = r/d of the teacher");
     command
-        .number("--student-width", arguments->student_width,
+        .number("--student-width", arguments.student_width,
                 "width ratio of the student (default: the teacher's)")
         .default_text("");
-    command.count("--dim", arguments->dim, 2, "dimension d");
-    command.count("--seeds", arguments->seeds, 1, "number of independent problems");
-    command.count("--starts", arguments->starts, 1, "random starts M per problem; S is averaged over them");
-    auto& descent = arguments->descent;
+    command.count("--dim", arguments.dim, 2, "dimension d");
+    command.count("--seeds", arguments.seeds, 1, "number of independent problems");
+    command.count("--starts", arguments.starts, 1, "random starts M per problem; S is averaged over them");
+    auto& descent = arguments.descent;
     command.count("--steps", descent.max_steps, 1, "maximum number of steps");
-    command.text("--optimizer", arguments->optimizer, "adam, or gd (plain)");
+    command.text("--optimizer", arguments.optimizer, "adam, or gd (plain)");
     command.number("--learning-rate", descent.learning_rate, "learning rate of both optimizers");
     command.number("--beta1", descent.beta1, "decay of Adam's mean gradient");
     command.number("--beta2", descent.beta2, "decay of Adam's mean squared gradient");
     command.number("--epsilon", descent.epsilon, "epsilon of Adam");
-    command.count("--batch-size", arguments->batch_size, 0, "samples per step (0: all)");
+    command.count("--batch-size", arguments.batch_size, 0, "samples per step (0: all)");
     command.number("--gradient-tolerance", descent.gradient_tolerance,
                    "stop at this gradient norm (0: never)");
     command.number("--loss-tolerance", descent.loss_tolerance, "stop at this loss (0: never)");
-    command.text("--precision", arguments->precision, "precision of the descent: float or double");
-    command.file("--record", arguments->record, "CSV file of loss and error along every descent");
+    command.text("--precision", arguments.precision, "precision of the descent: float or double");
+    command.text("--record", arguments.record, "CSV file of loss and error along every descent", "FILE");
     command.count("--record-every", descent.record_stride, 1, "steps between rows of --record");
-    command.file("--starts-record", arguments->starts_record,
-                 "CSV file: the error of every start, and of the average as starts are added");
-    command.file("--checkpoint", arguments->checkpoint,
-                 "HDF5 file of the unfinished run, for --resume after a crash");
-    command.count("--checkpoint-every", arguments->checkpoint_every, 1, "steps between checkpoints");
-    command.flag("--resume", arguments->resume, "continue from the checkpoint; the result has the same bits");
-    command.flag("--no-amp", arguments->no_amp, "do not run AMP on the same data");
-    arguments->run.add_to(command);
-    arguments->output.add_to(command);
+    command.text("--starts-record", arguments.starts_record,
+                 "CSV file: the error of every start, and of the average as starts are added", "FILE");
+    command.text("--checkpoint", arguments.checkpoint,
+                 "HDF5 file of the unfinished run, for --resume after a crash", "FILE");
+    command.count("--checkpoint-every", arguments.checkpoint_every, 1, "steps between checkpoints");
+    command.flag("--resume", arguments.resume, "continue from the checkpoint; the result has the same bits");
+    command.flag("--no-amp", arguments.no_amp, "do not run AMP on the same data");
+    arguments.add_to(command);
     command.footer("Example:\n  bayesaim gd --width 0.5 --alpha 0.06,0.12,0.25 --dim 100 --starts 32");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

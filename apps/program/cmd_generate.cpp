@@ -12,10 +12,8 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     ModelArguments model;
-    OutputArguments output;
-    RunArguments run;
     std::string precision = "double";
     double alpha = 0;
     int dim = 100;
@@ -26,23 +24,23 @@ int run(const Arguments& arguments) {
     data::SyntheticOptions options;
     options.precision = data::parse_precision("--precision", arguments.precision);
     check_positive("--alpha", arguments.alpha);
-    check_output_file(arguments.output.output, {});
+    check_output_file(arguments.output, {});
     const model::Model model = arguments.model.make();
-    ThreadPool pool(arguments.run.thread_count());
+    ThreadPool pool(arguments.thread_count());
 
     options.dim = arguments.dim;
     options.alpha = arguments.alpha;
-    options.seed = arguments.run.seed;
+    options.seed = arguments.seed;
     options.test = arguments.test;
     options.storage = data::TokenStorage::regenerate;
     data::Synthetic problem = data::make_synthetic(model.priors(), model.channel(), options, pool);
     if (arguments.no_weights) problem.weights.clear();
     const Record description = model::describe(model);
     data::Attributes attributes = data::attributes_of(description);
-    attributes["seed"] = arguments.run.seed;
+    attributes["seed"] = arguments.seed;
     catch_interrupts();  // from here on Ctrl-C must remove the partial file
-    Progress progress(arguments.output.quiet, 1);
-    data::write_dataset(arguments.output.output, problem.data, model.channel(), problem.weights, attributes,
+    Progress progress(arguments.quiet, 1);
+    data::write_dataset(arguments.output, problem.data, model.channel(), problem.weights, attributes,
                         options.precision, [&](double fraction) {
                             if (interrupted()) throw Interrupted();
                             progress.update(fraction, "tokens written");
@@ -50,36 +48,35 @@ int run(const Arguments& arguments) {
     progress.clear();
 
     Report report{"generate", description};
-    report.configuration["alpha"] = arguments.alpha;
-    report.configuration["dim"] = arguments.dim;
-    report.configuration["seed"] = arguments.run.seed;
-    report.configuration["precision"] = arguments.precision;
-    report.configuration["test"] = arguments.test;
-    report.configuration["weights"] = !arguments.no_weights;
+    report.configuration.update({{"alpha", arguments.alpha},
+                                 {"dim", arguments.dim},
+                                 {"seed", arguments.seed},
+                                 {"precision", arguments.precision},
+                                 {"test", arguments.test},
+                                 {"weights", !arguments.no_weights}});
     report.points.push_back({{"alpha", problem.data.alpha()},
                              {"samples", problem.data.tokens->samples()},
                              {"tokens", problem.data.tokens->tokens()},
                              {"dim", problem.data.tokens->dim()},
-                             {"bytes", std::filesystem::file_size(arguments.output.output)}});
-    publish(report, arguments.output.format, "");
+                             {"bytes", std::filesystem::file_size(arguments.output)}});
+    publish(report, arguments.format, "");
     return 0;
 }
 
 }  // namespace
 
-Action add_generate(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command("generate", "Write a synthetic dataset to an HDF5 file");
-    command.number("--alpha", arguments->alpha, "samples per d^2").default_text("").required();
-    command.count("--dim", arguments->dim, 2, "dimension d");
-    arguments->model.add_channel_to(command);
-    arguments->model.add_prior_to(command);
-    command.text("--precision", arguments->precision, "precision of the tokens: double or float");
-    command.flag("--test", arguments->test,
+void add_generate(Program& program) {
+    auto [command, arguments] =
+        program.add_command<Arguments>("generate", "Write a synthetic dataset to an HDF5 file", run);
+    command.number("--alpha", arguments.alpha, "samples per d^2").default_text("").required();
+    command.count("--dim", arguments.dim, 2, "dimension d");
+    arguments.model.add_channel_to(command);
+    arguments.model.add_prior_to(command);
+    command.text("--precision", arguments.precision, "precision of the tokens: double or float");
+    command.flag("--test", arguments.test,
                  "other samples of the same weights: a test set for the data of the same --seed");
-    command.flag("--no-weights", arguments->no_weights, "leave the weights S_1 .. S_L out of the file");
-    arguments->run.add_to(command);
-    arguments->output.add_to(command);
+    command.flag("--no-weights", arguments.no_weights, "leave the weights S_1 .. S_L out of the file");
+    arguments.add_to(command);
     command.option("--output")
         .required()
         .type_name("FILE.h5")
@@ -87,7 +84,6 @@ Action add_generate(Program& program) {
     command.footer(
         "Examples:\n  bayesaim generate --dim 100 --alpha 0.1 --width 0.5 --output data.h5\n"
         "  bayesaim generate --channel deep-softmax --width 0.4,0.8 --dim 100 --alpha 0.3 --output deep.h5");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

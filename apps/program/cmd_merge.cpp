@@ -6,33 +6,30 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     std::vector<std::string> directories;
-    std::string output;
-    StudyArguments study;
+    std::string directory;
 };
 
 int run(const Arguments& arguments) {
     ignore_file_size_signal();
     const std::vector<std::filesystem::path> directories(arguments.directories.begin(),
                                                          arguments.directories.end());
-    const StudyCounts counts = count_points(experiments::merge_sweeps(directories, arguments.output));
-    Report report{"merge"};
-    report.summary = describe(arguments.output, counts);
-    publish(report, arguments.study.format, "");
+    StudyCounts counts;
+    counts.add(experiments::merge_sweeps(directories, arguments.directory));
+    publish({"merge", {}, describe(arguments.directory, counts)}, arguments.format, "");
     return finish(counts, false);
 }
 
 }  // namespace
 
-Action add_merge(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command("merge", "Join the run directories of one study (its shards)");
-    command.texts("DIRECTORY", arguments->directories, "run directories").type_name("").required();
-    command.text("--output", arguments->output, "run directory to write").type_name("DIR").required();
-    arguments->study.add_to(command);
+void add_merge(Program& program) {
+    auto [command, arguments] =
+        program.add_command<Arguments>("merge", "Join the run directories of one study (its shards)", run);
+    command.texts("DIRECTORY", arguments.directories, "run directories").type_name("").required();
+    command.text("--output", arguments.directory, "run directory to write", "DIR").required();
+    arguments.add_without_seed_to(command);
     command.footer("Example:\n  bayesaim merge results/study-shard-* --output results/study");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

@@ -3,7 +3,6 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/experiments/grid.hpp"
-#include "bayesaim/figures/gnuplot.hpp"
 #include "bayesaim/figures/phase_figure.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
@@ -13,53 +12,32 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     ModelArguments model;
-    OutputArguments output;
-    RunArguments run;
     IntegrationArguments integration;
     std::string alpha, widths, plot;
 };
 
-/// One width: its alphas, errors and threshold.
+/// One width: its threshold, its alphas and their solutions.
 struct Row {
     double width = 0;
     std::optional<double> threshold;
-    std::vector<double> alpha, error;
-    std::vector<Termination> status;
+    std::vector<double> alphas;
+    std::vector<theory::BayesOptimal> solutions;
 };
 
 Row solve_row(double width, const model::Model& model, const experiments::Grid& alphas,
               const theory::StateEvolutionOptions& options) {
     const theory::SpectralCurve curve(model.laws());
-    Row row{width, strong_recovery(curve, model.channel()), {}, {}, {}};
-    row.alpha = alphas.values(row.threshold);
-    for (const double alpha : row.alpha) {
-        const theory::BayesOptimal solution = solve_bayes_optimal(curve, model.channel(), alpha, options);
-        row.error.push_back(solution.optimal().error());
-        row.status.push_back(solution.optimal().status);
-    }
+    Row row{width, strong_recovery(curve, model.channel()), {}, {}};
+    row.alphas = alphas.values(row.threshold);
+    for (const double alpha : row.alphas)
+        row.solutions.push_back(solve_bayes_optimal(curve, model.channel(), alpha, options));
     return row;
 }
 
-void draw(const std::vector<Row>& rows, const std::string& title, const std::string& output) {
-    figures::PhaseFigure figure;
-    figure.title = title;
-    figure.columns = rows.front().alpha.size();
-    for (const Row& row : rows) {
-        if (row.threshold) {
-            figure.line_alpha.push_back(*row.threshold);
-            figure.line_width.push_back(row.width);
-        }
-        figure.alpha.insert(figure.alpha.end(), row.alpha.begin(), row.alpha.end());
-        figure.width.insert(figure.width.end(), row.alpha.size(), row.width);
-        figure.error.insert(figure.error.end(), row.error.begin(), row.error.end());
-    }
-    figures::draw(figure, output);
-}
-
 int run(const Arguments& arguments) {
-    arguments.output.check_writable(arguments.plot);
+    arguments.check_writable(arguments.plot);
     const experiments::Grid alphas("--alpha", arguments.alpha), widths("--widths", arguments.widths);
     const model::Model any_width = arguments.model.make();
     const channels::Channel& channel = any_width.channel();
@@ -69,9 +47,9 @@ int run(const Arguments& arguments) {
         check_at_least("points of --alpha for a picture", static_cast<long long>(alphas.size()), 2);
         check_at_least("points of --widths for a picture", static_cast<long long>(width_values.size()), 2);
     }
-    ThreadPool pool(arguments.run.thread_count());
+    ThreadPool pool(arguments.thread_count());
     const theory::StateEvolutionOptions options =
-        arguments.integration.options(arguments.run, channel.sampled() ? &pool : nullptr);
+        arguments.integration.options(arguments.seed, channel.sampled() ? &pool : nullptr);
     std::vector<Row> rows(width_values.size());
     const auto solve = [&](std::size_t i) {
         model::ModelOptions at_width = arguments.model.options;
@@ -86,48 +64,54 @@ int run(const Arguments& arguments) {
 
     Report report{"phase", model::describe(any_width)};
     report.configuration.erase("width");
-    arguments.integration.describe(channel, arguments.run, report.configuration);
+    arguments.integration.describe(channel, arguments.seed, report.configuration);
     report.configuration["alpha"] = arguments.alpha;
     report.configuration["widths"] = arguments.widths;
+    figures::PhaseFigure figure;
+    figure.title = fmt::format("{} channel, T = {}", channel.name(), channel.tokens());
+    figure.columns = alphas.size();
     bool converged = true;
     for (const Row& row : rows) {
-        for (std::size_t i = 0; i < row.alpha.size(); ++i) {
-            report.points.push_back({{"alpha", row.alpha[i]},
+        if (row.threshold) {
+            figure.line_alpha.push_back(*row.threshold);
+            figure.line_width.push_back(row.width);
+        }
+        for (std::size_t i = 0; i < row.alphas.size(); ++i) {
+            const theory::FixedPoint& optimal = row.solutions[i].optimal();
+            figure.alpha.push_back(row.alphas[i]);
+            figure.width.push_back(row.width);
+            figure.error.push_back(optimal.error());
+            report.points.push_back({{"alpha", row.alphas[i]},
                                      {"width", row.width},
-                                     {"estimation_error", row.error[i]},
-                                     {"status", to_string(row.status[i])}});
-            converged &= succeeded(row.status[i]);
+                                     {"estimation_error", optimal.error()},
+                                     {"status", to_string(optimal.status)}});
+            converged &= succeeded(optimal.status);
         }
     }
     if (!arguments.plot.empty()) {
-        draw(rows, fmt::format("{} channel, T = {}", channel.name(), channel.tokens()), arguments.plot);
-        if (!arguments.output.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
+        figures::draw(figure, arguments.plot);
+        if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
     }
-    arguments.output.publish(report);
-    return converged ? 0 : 2;
+    return arguments.publish(report, converged);
 }
 
 }  // namespace
 
-Action add_phase(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command =
-        program.add_command("phase", "Bayes-optimal error over a grid of alpha and width, as a heat map");
+void add_phase(Program& program) {
+    auto [command, arguments] = program.add_command<Arguments>(
+        "phase", "Bayes-optimal error over a grid of alpha and width, as a heat map", run);
     command
-        .text("--alpha", arguments->alpha,
-              "samples per d^2, as in `theory`; x counts in units of the threshold of each width")
-        .required()
-        .type_name("GRID");
-    command.text("--widths", arguments->widths, "width ratios r/d").required().type_name("GRID");
-    arguments->model.add_channel_to(command, ModelArguments::Channels::one_layer);
-    command.file("--plot", arguments->plot, "heat map with the strong-recovery line (png, svg, pdf)");
-    arguments->integration.add_to(command);
-    arguments->run.add_to(command);
-    arguments->output.add_to(command);
+        .text("--alpha", arguments.alpha,
+              "samples per d^2, as in `theory`; x counts in units of the threshold of each width", "GRID")
+        .required();
+    command.text("--widths", arguments.widths, "width ratios r/d", "GRID").required();
+    arguments.model.add_channel_to(command, ModelArguments::Channels::one_layer);
+    command.text("--plot", arguments.plot, "heat map with the strong-recovery line (png, svg, pdf)", "FILE");
+    arguments.integration.add_to(command);
+    arguments.add_to(command);
     command.footer(
         "Example:\n  bayesaim phase --alpha 0.005:0.3:60 --widths 0.02:1.5:60 --plot phase.png --output "
         "phase.csv --format csv");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

@@ -11,10 +11,8 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
-    OutputArguments output;
+struct Arguments : CommonArguments {
     std::string estimate_file, token_file;
-    int threads = 0;
 };
 
 /// The channel that the estimate was made with, for samples of T tokens.
@@ -42,18 +40,18 @@ int run(const Arguments& arguments) {
                       fmt::format("{}, as in '{}'", dim, arguments.estimate_file),
                       static_cast<double>(header.dim));
     }
-    check_output_file(arguments.output.output, {arguments.estimate_file, arguments.token_file});
+    check_output_file(arguments.output, {arguments.estimate_file, arguments.token_file});
     const auto channel = channel_of(estimate, arguments.estimate_file, header.tokens);
     const data::DatasetContents contents =
         data::read_dataset(arguments.token_file, *channel, data::Outputs::optional);
-    ThreadPool pool(static_cast<std::size_t>(arguments.threads));
+    ThreadPool pool(arguments.thread_count());
     const auto prediction =
         estimators::predict(*contents.data.tokens, estimate.weights, estimate.error, *channel, pool);
 
     Report report{"predict", model::describe(*channel)};
-    report.configuration["estimate"] = arguments.estimate_file;
-    report.configuration["file"] = arguments.token_file;
-    report.configuration["predicted_error"] = estimate.error.trace();
+    report.configuration.update({{"estimate", arguments.estimate_file},
+                                 {"file", arguments.token_file},
+                                 {"predicted_error", estimate.error.trace()}});
     // For a posterior mean Tr(Shat_l Shat_k)/d is the overlap with the truth.
     channels::GeneralizationError expected;
     if (estimate.error.trace() > 0) {
@@ -82,35 +80,30 @@ int run(const Arguments& arguments) {
         if (const auto found = estimate.attributes.find(name); found != estimate.attributes.end())
             attributes.insert(*found);
     }
-    data::write_predictions(arguments.output.output, prediction.bayes_optimal, prediction.plug_in,
-                            header.tokens, attributes);
-    publish(report, arguments.output.format, "");
+    data::write_predictions(arguments.output, prediction.bayes_optimal, prediction.plug_in, header.tokens,
+                            attributes);
+    publish(report, arguments.format, "");
     return 0;
 }
 
 }  // namespace
 
-Action add_predict(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command(
-        "predict", "Predict the outputs of new samples from an estimate that `fit` wrote");
-    command.text("estimate", arguments->estimate_file, "HDF5 file that `fit` wrote")
-        .required()
-        .type_name("ESTIMATE.h5");
+void add_predict(Program& program) {
+    auto [command, arguments] = program.add_command<Arguments>(
+        "predict", "Predict the outputs of new samples from an estimate that `fit` wrote", run);
+    command.text("estimate", arguments.estimate_file, "HDF5 file that `fit` wrote", "ESTIMATE.h5").required();
     command
-        .text("file", arguments->token_file,
-              "HDF5 file of new samples: /tokens; if it has outputs, predictions are compared with them")
-        .required()
-        .type_name("FILE.h5");
-    add_threads(command, arguments->threads);
-    arguments->output.add_to(command);
+        .text("file", arguments.token_file,
+              "HDF5 file of new samples: /tokens; if it has outputs, predictions are compared with them",
+              "FILE.h5")
+        .required();
+    arguments.add_without_seed_to(command);
     command.option("--output")
         .required()
         .type_name("PREDICTIONS.h5")
         .description(
             "HDF5 file to write: /predictions (Bayes-optimal: the mean output) and /plugin_predictions");
     command.footer("Example:\n  bayesaim predict estimate.h5 new.h5 --output predictions.h5");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

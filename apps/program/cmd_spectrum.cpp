@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/figures/gnuplot.hpp"
 #include "bayesaim/figures/spectrum_figure.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
@@ -15,30 +12,27 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     NoiseArguments noise;
-    OutputArguments output;
-    RunArguments run;
     int points = 201;
     std::string plot;
 };
 
 std::vector<double> eigenvalues_of_one_matrix(const priors::Prior& prior, const Arguments& arguments) {
-    ThreadPool pool(arguments.run.thread_count());
-    linalg::Matrix matrix = prior.sample(arguments.noise.dim, arguments.run.seed, 0, pool);
-    arguments.noise.add_noise(matrix, arguments.run.seed, pool);
+    ThreadPool pool(arguments.thread_count());
+    linalg::Matrix matrix = prior.sample(arguments.noise.dim, arguments.seed, 0, pool);
+    arguments.noise.add_noise(matrix, arguments.seed, pool);
     const linalg::Vector values = linalg::symmetric_eigenvalues(std::move(matrix));
     return {values.begin(), values.end()};
 }
 
 int run(const Arguments& arguments) {
-    arguments.output.check_writable(arguments.plot);
+    arguments.check_writable(arguments.plot);
     const auto prior = arguments.noise.model.make_prior();
     const spectral::FreeConvolution spectrum(prior->law(), arguments.noise.noise_variance);
     const std::vector<spectral::Interval> edges = spectrum.edges();
 
-    Report report{"spectrum"};
-    report.configuration = arguments.noise.describe(*prior);
+    Report report{"spectrum", arguments.noise.describe(*prior)};
     report.configuration["points"] = arguments.points;
     report.summary["mmse"] = spectrum.mmse();
     Value::List bulks;
@@ -60,7 +54,7 @@ int run(const Arguments& arguments) {
     }
     if (!arguments.plot.empty()) {
         report.configuration["dim"] = arguments.noise.dim;
-        report.configuration["seed"] = arguments.run.seed;
+        report.configuration["seed"] = arguments.seed;
         figures::SpectrumFigure figure;
         figure.title = fmt::format("{} prior, noise variance {:g}, mmse {:.6g}", prior->name(),
                                    arguments.noise.noise_variance, spectrum.mmse());
@@ -74,28 +68,24 @@ int run(const Arguments& arguments) {
             figure.denoised.push_back(point.denoised);
         }
         figures::draw(figure, arguments.plot);
-        if (!arguments.output.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
+        if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
     }
-    arguments.output.publish(report);
-    return 0;
+    return arguments.publish(report);
 }
 
 }  // namespace
 
-Action add_spectrum(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command(
+void add_spectrum(Program& program) {
+    auto [command, arguments] = program.add_command<Arguments>(
         "spectrum",
-        "Spectrum of a weight matrix under noise, and the Bayes-optimal denoiser of its eigenvalues");
-    arguments->noise.add_to(command);
+        "Spectrum of a weight matrix under noise, and the Bayes-optimal denoiser of its eigenvalues", run);
+    arguments.noise.add_to(command);
     command.option("--dim").description("size d of the sampled matrix in the picture");
-    command.count("--points", arguments->points, 2, "number of rows of the table");
-    command.file("--plot", arguments->plot,
-                 "picture of density, one sampled matrix and denoiser (png, svg, pdf)");
-    arguments->run.add_to(command);
-    arguments->output.add_to(command);
+    command.count("--points", arguments.points, 2, "number of rows of the table");
+    command.text("--plot", arguments.plot,
+                 "picture of density, one sampled matrix and denoiser (png, svg, pdf)", "FILE");
+    arguments.add_to(command);
     command.footer("Example:\n  bayesaim spectrum --width 0.5 --noise-variance 0.1 --plot spectrum.png");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

@@ -10,10 +10,9 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     std::string file, shard = "1/1", directory;
     bool dry_run = false, retry_failed = false;
-    StudyArguments study;
 };
 
 int plan(const Arguments& arguments, const experiments::Experiment& experiment,
@@ -29,15 +28,14 @@ int plan(const Arguments& arguments, const experiments::Experiment& experiment,
                       {"estimate_from", plan.missing == 0 ? "nothing to do"
                                         : plan.measured   ? "finished points"
                                                           : "operation counts"}};
-    publish(report, arguments.study.format, "");
-    return 0;
+    return arguments.publish(report);
 }
 
 int run(const Arguments& arguments) {
     const experiments::Experiment experiment = experiments::read_experiment(arguments.file);
-    experiments::SweepOptions options = arguments.study.options();
-    options.shard = experiments::parse_shard("--shard", arguments.shard);
-    options.retry_failed = arguments.retry_failed;
+    const experiments::SweepOptions options{.shard = experiments::parse_shard("--shard", arguments.shard),
+                                            .retry_failed = arguments.retry_failed,
+                                            .threads = arguments.thread_count()};
     std::filesystem::path directory = arguments.directory;
     if (directory.empty()) {
         directory = std::filesystem::path("results") / experiment.name;
@@ -48,42 +46,33 @@ int run(const Arguments& arguments) {
     if (arguments.dry_run) return plan(arguments, experiment, directory, options);
 
     const experiments::SweepResult result =
-        sweep_with_progress(arguments.study, experiment, directory, options);
-    std::vector<experiments::Point> points;
-    for (std::size_t i = 0; i < result.points.size(); ++i) {
-        if (options.shard.has(i)) points.push_back(result.points[i]);
-    }
-    const StudyCounts counts = count_points(points);
-    Report report{"sweep"};
-    report.summary = describe(directory, counts);
+        sweep_with_progress(experiment, directory, options, arguments.quiet);
+    StudyCounts counts;
+    counts.add(result.points, options.shard);
+    Report report{"sweep", {}, describe(directory, counts)};
     report.summary["computed_now"] = result.computed;
-    publish(report, arguments.study.format, "");
+    publish(report, arguments.format, "");
     return finish(counts, result.stopped);
 }
 
 }  // namespace
 
-Action add_sweep(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command(
-        "sweep", "Run a study from a TOML file: theory and algorithms over grids; can be killed and resumed");
+void add_sweep(Program& program) {
+    auto [command, arguments] = program.add_command<Arguments>(
+        "sweep", "Run a study from a TOML file: theory and algorithms over grids; can be killed and resumed",
+        run);
     std::string known;
     for (const experiments::EstimatorEntry& entry : experiments::estimator_table())
         known += fmt::format("\n  {}: {}", entry.name, entry.summary);
-    command.text("FILE", arguments->file, "the study, see docs/guide.md; its estimator is one of" + known)
-        .type_name("")
+    command.text("FILE", arguments.file, "the study, see docs/guide.md; its estimator is one of" + known, "")
         .required();
-    command
-        .text("--output", arguments->directory,
-              "run directory, new or to be resumed (default: results/NAME of the study)")
-        .type_name("DIR");
-    command.text("--shard", arguments->shard, "i/N: only every N-th point, from the i-th on")
-        .type_name("i/N");
-    command.flag("--dry-run", arguments->dry_run, "only count points and estimate the time");
-    command.flag("--retry-failed", arguments->retry_failed, "compute failed points again");
-    arguments->study.add_to(command);
+    command.text("--output", arguments.directory,
+                 "run directory, new or to be resumed (default: results/NAME of the study)", "DIR");
+    command.text("--shard", arguments.shard, "i/N: only every N-th point, from the i-th on", "i/N");
+    command.flag("--dry-run", arguments.dry_run, "only count points and estimate the time");
+    command.flag("--retry-failed", arguments.retry_failed, "compute failed points again");
+    arguments.add_without_seed_to(command);
     command.footer("Example:\n  bayesaim sweep examples/study.toml --dry-run");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

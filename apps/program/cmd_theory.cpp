@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,10 +18,8 @@ namespace {
 
 using theory::EstimationCurve;
 
-struct Arguments {
+struct Arguments : CommonArguments {
     ModelArguments model;
-    OutputArguments output;
-    RunArguments run;
     std::string alpha, plot, limit = "none", method = "automatic";
     int trajectory = 0;
     IntegrationArguments integration;
@@ -85,7 +82,7 @@ void draw(const Report& report, const std::optional<double>& threshold, const Ar
     if (threshold && *threshold < estimation.x.back())
         figure.markers.push_back({*threshold, "strong recovery"});
     figures::draw(figure, arguments.plot);
-    if (!arguments.output.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
+    if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
 }
 
 int run(const Arguments& arguments) {
@@ -99,7 +96,7 @@ int run(const Arguments& arguments) {
             throw_unavailable("--limit small-width", fmt::format("for prior {}", model.prior(0).name()));
     }
     if (iterates && !arguments.plot.empty()) throw_conflict("--plot", "--trajectory");
-    arguments.output.check_writable(arguments.plot);
+    arguments.check_writable(arguments.plot);
     const experiments::Grid grid("--alpha", arguments.alpha);
     const theory::SpectralCurve spectral_curve(model.laws());
     const theory::SmallWidthCurve small_width_curve;
@@ -115,57 +112,49 @@ int run(const Arguments& arguments) {
     }
     report.configuration["alpha"] = arguments.alpha;
     report.configuration["method"] = arguments.method;
-    arguments.integration.describe(model.channel(), arguments.run, report.configuration);
+    arguments.integration.describe(model.channel(), arguments.seed, report.configuration);
 
-    ThreadPool pool(arguments.run.thread_count());
-    auto options = arguments.integration.options(arguments.run, &pool);
+    ThreadPool pool(arguments.thread_count());
+    auto options = arguments.integration.options(arguments.seed, &pool);
     options.method = theory::parse_method("--method", arguments.method);
-    Progress progress(arguments.output.quiet, 1);
+    Progress progress(arguments.quiet, 1);
     catch_interrupts();
     report.points = iterates ? trajectories(curve, model.channel(), alphas, arguments.trajectory, options)
                              : solve_points(curve, model.channel(), alphas, options, progress, pool);
     progress.clear();
     if (!arguments.plot.empty() && !report.points.empty()) draw(report, threshold, arguments);
-    arguments.output.publish(report);
-    if (interrupted()) {
-        fmt::print(stderr, "bayesaim: interrupted; the finished points are above\n");
-        return interrupted_exit_code;
-    }
     const auto failed = [](const Record& point) {
         const Value* status = point.find("status");
         return status != nullptr && *status == Value(to_string(Termination::iteration_limit));
     };
-    return std::any_of(report.points.begin(), report.points.end(), failed) ? 2 : 0;
+    return arguments.publish(report, std::none_of(report.points.begin(), report.points.end(), failed));
 }
 
 }  // namespace
 
-Action add_theory(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command =
-        program.add_command("theory", "Bayes-optimal estimation and generalisation error (state evolution)");
+void add_theory(Program& program) {
+    auto [command, arguments] = program.add_command<Arguments>(
+        "theory", "Bayes-optimal estimation and generalisation error (state evolution)", run);
     command
-        .text("--alpha", arguments->alpha,
+        .text("--alpha", arguments.alpha,
               "samples per d^2: 0.1 | 0.1,0.2 | start:stop:count | log:start:stop:count;\n"
-              "numbers followed by x count in units of the strong-recovery threshold: 0.1x:0.9x:9")
-        .required()
-        .type_name("GRID");
-    arguments->model.add_channel_to(command);
-    arguments->model.add_prior_to(command);
-    command.text("--limit", arguments->limit,
+              "numbers followed by x count in units of the strong-recovery threshold: 0.1x:0.9x:9",
+              "GRID")
+        .required();
+    arguments.model.add_channel_to(command);
+    arguments.model.add_prior_to(command);
+    command.text("--limit", arguments.limit,
                  "none, or small-width (width -> 0; then --alpha is alpha/width)");
-    command.count("--trajectory", arguments->trajectory, 0,
+    command.count("--trajectory", arguments.trajectory, 0,
                   "print this many iterations instead of the fixed point");
-    command.text("--method", arguments->method,
+    command.text("--method", arguments.method,
                  "how the fixed point is found: automatic, bracketed, monotone or newton");
-    arguments->integration.add_to(command);
-    command.file("--plot", arguments->plot, "picture of the curve (png, svg, pdf)");
-    arguments->run.add_to(command);
-    arguments->output.add_to(command);
+    arguments.integration.add_to(command);
+    command.text("--plot", arguments.plot, "picture of the curve (png, svg, pdf)", "FILE");
+    arguments.add_to(command);
     command.footer(
         "Examples:\n  bayesaim theory --width 0.5 --alpha 0.1x:1.1x:11\n"
         "  bayesaim theory --channel hardmax --width 0.5 --alpha log:0.1:20:24 --plot hardmax.png");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

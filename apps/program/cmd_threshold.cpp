@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <optional>
-
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
@@ -10,20 +8,18 @@
 namespace bayesaim::program {
 namespace {
 
-struct Arguments {
+struct Arguments : CommonArguments {
     ModelArguments model;
-    OutputArguments output;
-    RunArguments run;
     std::string search = "0.01:10:2";
 };
 
 int run(const Arguments& arguments) {
-    arguments.output.check_writable();
+    arguments.check_writable();
     const std::vector<double> range = experiments::Grid("--search", arguments.search).values();
     const model::Model model = arguments.model.make();
-    ThreadPool pool(arguments.run.thread_count());
+    ThreadPool pool(arguments.thread_count());
     theory::StateEvolutionOptions options;
-    options.integration.seed = arguments.run.seed;
+    options.integration.seed = arguments.seed;
     options.integration.pool = &pool;
     const theory::Thresholds thresholds =
         theory::find_thresholds(theory::SpectralCurve(model.laws()), model.channel(),
@@ -33,22 +29,19 @@ int run(const Arguments& arguments) {
                       {"strong_recovery", thresholds.strong_recovery},
                       {"information_theoretic", thresholds.information_theoretic},
                       {"algorithmic", thresholds.algorithmic}};
-    arguments.output.publish(report);
-    return 0;
+    return arguments.publish(report);
 }
 
 }  // namespace
 
-Action add_threshold(Program& program) {
-    auto arguments = std::make_shared<Arguments>();
-    Command command = program.add_command("threshold", "Where learning begins, and where it is perfect");
-    arguments->model.add_channel_to(command);
-    arguments->model.add_prior_to(command);
-    command
-        .text("--search", arguments->search, "range of alpha in which a first-order transition is looked for")
-        .type_name("GRID");
-    arguments->run.add_to(command);
-    arguments->output.add_to(command);
+void add_threshold(Program& program) {
+    auto [command, arguments] =
+        program.add_command<Arguments>("threshold", "Where learning begins, and where it is perfect", run);
+    arguments.model.add_channel_to(command);
+    arguments.model.add_prior_to(command);
+    command.text("--search", arguments.search,
+                 "range of alpha in which a first-order transition is looked for", "GRID");
+    arguments.add_to(command);
     command.footer(
         "weak_recovery_scaled: where learning begins, in alpha/width at small width\n"
         "strong_recovery: where the error vanishes\n"
@@ -56,7 +49,6 @@ Action add_threshold(Program& program) {
         "  algorithm, vanish or jump (searched for except with sampled channels)\n"
         "A threshold that does not exist is printed as a dash (null in JSON).\n"
         "Example:\n  bayesaim threshold --channel hardmax --width 0.5");
-    return [arguments] { return run(*arguments); };
 }
 
 }  // namespace bayesaim::program

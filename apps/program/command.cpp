@@ -51,12 +51,9 @@ Option& Option::description(const std::string& text) {
 
 // ---- a command -------------------------------------------------------------------------------------------
 
-Option Command::text(const std::string& name, std::string& value, const std::string& description) {
-    return Option(app_->add_option(name, value, description)->capture_default_str());
-}
-
-Option Command::file(const std::string& name, std::string& value, const std::string& description) {
-    return text(name, value, description).type_name("FILE");
+Option Command::text(const std::string& name, std::string& value, const std::string& description,
+                     const std::string& type) {
+    return Option(app_->add_option(name, value, description)->capture_default_str()->type_name(type));
 }
 
 Option Command::texts(const std::string& name, std::vector<std::string>& values,
@@ -106,10 +103,11 @@ void Command::footer(const std::string& text) { app_->footer(text); }
 
 void Command::after_parsing(const std::function<void()>& check) { app_->parse_complete_callback(check); }
 
-bool Command::given(const std::string& option) const {
-    const CLI::Option* known = app_ != nullptr ? app_->get_option_no_throw(option) : nullptr;
-    return known != nullptr && known->count() > 0;
+bool Command::takes(const std::string& option) const {
+    return app_ != nullptr && app_->get_option_no_throw(option) != nullptr;
 }
+
+bool Command::given(const std::string& option) const { return takes(option) && app_->count(option) > 0; }
 
 // ---- the program -----------------------------------------------------------------------------------------
 
@@ -122,11 +120,14 @@ Program::Program(const std::string& name, const std::string& description, const 
 
 Program::~Program() = default;
 
-Command Program::add_command(const std::string& name, const std::string& description) {
-    return Command(app_->add_subcommand(name, description));
+Command Program::add_action(const std::string& name, const std::string& description,
+                            const std::function<int()>& action) {
+    CLI::App* command = app_->add_subcommand(name, description);
+    actions_[command] = action;
+    return Command(command);
 }
 
-std::optional<int> Program::parse(int argc, char** argv) {
+int Program::run(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-') {
         std::vector<std::string> names;
         for (const CLI::App* command : app_->get_subcommands({})) names.push_back(command->get_name());
@@ -139,14 +140,7 @@ std::optional<int> Program::parse(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         throw InvalidArgument(fmt::format("{} (see {} --help)", error.what(), app_->get_name()));
     }
-    return std::nullopt;
-}
-
-std::size_t Program::chosen() const {
-    const std::vector<CLI::App*> commands = app_->get_subcommands({});
-    std::size_t i = 0;
-    while (!commands.at(i)->parsed()) ++i;
-    return i;
+    return actions_.at(app_->get_subcommands().front())();
 }
 
 }  // namespace bayesaim::program

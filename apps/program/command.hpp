@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// The command line. CLI11 is named only in command.cpp: it costs more to compile than a command.
@@ -38,8 +39,9 @@ class Command {
     Command() = default;
     explicit Command(CLI::App* app) : app_(app) {}
 
-    Option text(const std::string& name, std::string& value, const std::string& description);
-    Option file(const std::string& name, std::string& value, const std::string& description);
+    /// --help shows the type of the value.
+    Option text(const std::string& name, std::string& value, const std::string& description,
+                const std::string& type = "TEXT");
     Option texts(const std::string& name, std::vector<std::string>& values, const std::string& description);
     Option number(const std::string& name, double& value, const std::string& description);
     Option count(const std::string& name, int& value, int lowest, const std::string& description,
@@ -54,6 +56,7 @@ class Command {
 
     void footer(const std::string& text);
     void after_parsing(const std::function<void()>& check);
+    bool takes(const std::string& option) const;
     /// Whether the command line has this option; false if the command does not take it.
     bool given(const std::string& option) const;
 
@@ -66,14 +69,23 @@ class Program {
     Program(const std::string& name, const std::string& description, const std::string& version);
     ~Program();
 
-    Command add_command(const std::string& name, const std::string& description);
-    /// Throws InvalidArgument for wrong arguments. Returns an exit code if no command runs, as with --help.
-    std::optional<int> parse(int argc, char** argv);
-    /// Number of the parsed command, in the order of add_command.
-    std::size_t chosen() const;
+    /// Adds a command, with arguments that its options set. `action` takes them and returns the exit code.
+    template <class Arguments, class Action>
+    std::pair<Command, Arguments&> add_command(const std::string& name, const std::string& description,
+                                               Action action) {
+        auto arguments = std::make_shared<Arguments>();
+        return {add_action(name, description, [=] { return action(*arguments); }), *arguments};
+    }
+    /// Runs the command that the command line names; returns its exit code. Throws InvalidArgument for wrong
+    /// arguments.
+    int run(int argc, char** argv);
 
   private:
+    Command add_action(const std::string& name, const std::string& description,
+                       const std::function<int()>& action);
+
     std::unique_ptr<CLI::App> app_;
+    std::map<const CLI::App*, std::function<int()>> actions_;
 };
 
 /// The whole text as a number; throws InvalidArgument, "{name} must be {requirement}, got '{text}'".

@@ -3,6 +3,8 @@
 
 #include <csignal>
 
+#include <fmt/format.h>
+
 namespace bayesaim::program {
 namespace {
 
@@ -24,5 +26,11 @@ void catch_interrupts() {
 void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
 bool interrupted() { return interrupt_flag != 0; }
+
+int exit_code(bool good, bool stopped, std::string_view remark) {
+    if (!stopped) return good ? 0 : 2;
+    fmt::print(stderr, "bayesaim: interrupted; {}\n", remark);
+    return interrupted_exit_code;
+}
 
 }  // namespace bayesaim::program

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <exception>
+#include <string_view>
 
 namespace bayesaim::program {
 
@@ -10,6 +11,10 @@ inline constexpr int interrupted_exit_code = 130;
 /// program at once.
 void catch_interrupts();
 bool interrupted();
+
+/// The exit code of a command: 0 if its results are good, 2 if not; 130 if it was stopped, which is then
+/// said together with a remark.
+int exit_code(bool good, bool stopped, std::string_view remark);
 
 /// Ends a command without partial results; the exit code is 130.
 struct Interrupted : std::exception {

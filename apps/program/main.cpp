@@ -4,7 +4,6 @@
 #include <exception>
 #include <new>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -43,14 +42,12 @@ int main(int argc, char** argv) {
             "bayesaim",
             "Bayes-optimal learning of attention: exact errors, and the algorithms that reach them.",
             std::string(bayesaim::version()));
-        std::vector<Action> actions;
         for (const auto add :
              {add_theory, add_threshold, add_phase, add_amp, add_gd, add_spectrum, add_denoise, add_generate,
               add_fit, add_predict, add_sweep, add_merge, add_rerun, add_figure}) {
-            actions.push_back(add(program));
+            add(program);
         }
-        if (const auto exit_code = program.parse(argc, argv)) return *exit_code;
-        return actions[program.chosen()]();
+        return program.run(argc, argv);
     } catch (const Interrupted& interruption) {
         fail(interruption.what());
         return interrupted_exit_code;

@@ -14,13 +14,9 @@
 #include "bayesaim/figures/gnuplot.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
 
+#include "program/interrupt.hpp"
+
 namespace bayesaim::program {
-
-Option add_threads(Command& command, int& threads) {
-    return command.count("--threads", threads, 0,
-                         "number of threads (0: one per core); results do not depend on it", 1024);
-}
-
 namespace {
 
 /// One line per row of a table, for help texts.
@@ -34,11 +30,15 @@ std::string summaries(const std::vector<Row>& table, const std::vector<std::stri
     return text;
 }
 
-/// The options of models that a command may have, with their names in the tables.
-constexpr std::pair<const char*, const char*> model_options[] = {
-    {"--tokens", "tokens"}, {"--beta", "beta"},         {"--label-noise", "label_noise"},
-    {"--layers", "layers"}, {"--residual", "residual"}, {"--heads", "heads"},
-    {"--width", "width"},   {"--spectrum", "spectrum"}};
+/// The options of models that a command may have, as the tables name them.
+constexpr const char* model_options[] = {"tokens",   "beta",  "label_noise", "layers",
+                                         "residual", "heads", "width",       "spectrum"};
+
+/// --label-noise for label_noise
+std::string option_of(std::string name) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    return "--" + name;
+}
 
 }  // namespace
 
@@ -51,30 +51,28 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
     }
     if (taken == Channels::smooth) taken_ = channels::smooth_channels();
     // The command gets an option if one of its channels has it. The help names these channels unless all do.
-    const auto help = [&](const char* name, const std::string& text) {
+    const auto add = [&](const char* name, auto& value, std::string help) {
         std::vector<std::string> owners;
         for (const std::string& channel : takers_of(table, name)) {
             if (std::find(taken_.begin(), taken_.end(), channel) != taken_.end()) owners.push_back(channel);
         }
-        return owners.empty()                   ? std::string()
-               : owners.size() == taken_.size() ? text
-                                                : fmt::format("{} ({})", text, fmt::join(owners, ", "));
+        if (owners.empty()) return;
+        if (owners.size() < taken_.size()) help += fmt::format(" ({})", fmt::join(owners, ", "));
+        if constexpr (std::is_same_v<decltype(value), int&>) {
+            to.count(option_of(name), value, 1, help);
+        } else {
+            to.number(option_of(name), value, help);
+        }
     };
     channels::ChannelOptions& of_channel = options.channel_options;
     to.text("--channel", options.channel,
             "how the output depends on the attention indices h:" + summaries(table, taken_));
-    if (const auto text = help("tokens", "number of tokens T"); !text.empty())
-        to.count("--tokens", of_channel.tokens, 1, text);
-    if (const auto text = help("beta", "inverse temperature of the softmax"); !text.empty())
-        to.number("--beta", of_channel.beta, text);
-    if (const auto text = help("label_noise", "variance of the label noise"); !text.empty())
-        to.number("--label-noise", of_channel.label_noise, text);
-    if (const auto text = help("layers", "number of layers L"); !text.empty())
-        to.count("--layers", of_channel.layers, 1, text);
-    if (const auto text = help("residual", "strength c of the residual connections"); !text.empty())
-        to.number("--residual", of_channel.residual, text);
-    if (const auto text = help("heads", "number of heads M"); !text.empty())
-        to.count("--heads", options.heads, 1, text);
+    add("tokens", of_channel.tokens, "number of tokens T");
+    add("beta", of_channel.beta, "inverse temperature of the softmax");
+    add("label_noise", of_channel.label_noise, "variance of the label noise");
+    add("layers", of_channel.layers, "number of layers L");
+    add("residual", of_channel.residual, "strength c of the residual connections");
+    add("heads", options.heads, "number of heads M");
 }
 
 void ModelArguments::add_prior_to(Command& to) {
@@ -93,18 +91,15 @@ void ModelArguments::add_prior_to(Command& to) {
           },
           "width ratio rho = r/d of wishart and multi-head; one per layer for several: 0.4,0.8")
         .default_text("1");
-    to.file("--spectrum", options.spectrum,
-            "file of eigenvalues for the prior `spectrum`: one per line, or with a weight");
+    to.text("--spectrum", options.spectrum,
+            "file of eigenvalues for the prior `spectrum`: one per line, or with a weight", "FILE");
     if (taken_.empty()) to.count("--heads", options.heads, 1, "number of heads M (multi-head)");
 }
 
 void ModelArguments::complete_from(const Record& description) {
-    Record open = description;
-    for (const auto& [option, name] : model_options) {
-        if (command.given(option)) open.erase(name);
-    }
-    for (const char* name : {"prior", "channel"}) {
-        if (command.given(fmt::format("--{}", name))) open.erase(name);
+    Record open;
+    for (const auto& [name, value] : description) {
+        if (!command.given(option_of(name))) open[name] = value;
     }
     model::read_options(open, options);
 }
@@ -114,10 +109,10 @@ model::Model ModelArguments::make() const {
     find_row(priors::prior_table(), "prior", options.prior);
     if (std::find(taken_.begin(), taken_.end(), options.channel) == taken_.end())
         throw_unavailable(fmt::format("--channel {}", options.channel), "for this command");
-    for (const auto& [option, name] : model_options) {
-        if (!command.given(option) || model::takes_option(options, name)) continue;
+    for (const char* name : model_options) {
+        if (!command.given(option_of(name)) || model::takes_option(options, name)) continue;
         const std::string owners = model::owners_of_option(name);
-        throw_inapplicable(option, "--" + owners,
+        throw_inapplicable(option_of(name), "--" + owners,
                            owners.starts_with("prior") ? fmt::format("prior is {}", options.prior)
                                                        : fmt::format("channel is {}", options.channel));
     }
@@ -128,10 +123,11 @@ model::Model ModelArguments::make() const {
 
 std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
     const auto& row = find_row(priors::prior_table(), "prior", options.prior);
-    for (const auto& [option, name] : model_options) {
-        if (!command.given(option) || takes(row, name)) continue;
+    for (const char* name : model_options) {
+        if (!command.given(option_of(name)) || takes(row, name)) continue;
         throw_inapplicable(
-            option, fmt::format("--prior {}", fmt::join(takers_of(priors::prior_table(), name), " or ")),
+            option_of(name),
+            fmt::format("--prior {}", fmt::join(takers_of(priors::prior_table(), name), " or ")),
             fmt::format("prior is {}", options.prior));
     }
     if (takes(row, "spectrum") && options.spectrum.empty())
@@ -141,29 +137,31 @@ std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
     return row.make({options.widths[0], options.spectrum, options.heads});
 }
 
-void OutputArguments::add_to(Command& to) {
+void CommonArguments::add_to(Command& to) {
+    to.seed("--seed", seed, "seed of all random numbers");
+    add_without_seed_to(to);
+}
+
+void CommonArguments::add_without_seed_to(Command& to) {
+    to.count("--threads", threads, 0, "number of threads (0: one per core); results do not depend on it",
+             1024);
     to.text("--format", format, "table, csv or json");
-    to.file("--output", output, "file to write instead of standard output");
+    if (!to.takes("--output"))
+        to.text("--output", output, "file to write instead of standard output", "FILE");
     to.flag("--quiet", quiet, "no messages on standard error");
     to.after_parsing([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
 }
 
-void OutputArguments::check_writable(const std::string& picture) const {
-    if (!picture.empty()) {
-        figures::check_picture_name(picture);
-        program::check_writable(picture);
-    }
-    if (!output.empty()) program::check_writable(output);
+void CommonArguments::check_writable(const std::string& picture) const {
+    if (!picture.empty()) figures::check_picture_name(picture);
+    program::check_writable(picture);
+    program::check_writable(output);
 }
 
-void OutputArguments::publish(const Report& report) const { program::publish(report, format, output); }
-
-void RunArguments::add_to(Command& to) {
-    to.seed("--seed", seed, "seed of all random numbers");
-    add_threads(to, threads);
+int CommonArguments::publish(const Report& report, bool good, std::string_view remark) const {
+    program::publish(report, format, output);
+    return exit_code(good, interrupted(), remark);
 }
-
-std::size_t RunArguments::thread_count() const { return static_cast<std::size_t>(threads); }
 
 void IntegrationArguments::add_to(Command& to) {
     to.count("--integration-points", integration.points, 16,
@@ -191,19 +189,19 @@ void NoiseArguments::add_noise(linalg::Matrix& matrix, std::uint64_t seed, Threa
     matrix += std::sqrt(noise_variance) * linalg::gaussian_orthogonal_ensemble(matrix.rows(), noise, pool);
 }
 
-theory::StateEvolutionOptions IntegrationArguments::options(const RunArguments& run, ThreadPool* pool) const {
+theory::StateEvolutionOptions IntegrationArguments::options(std::uint64_t seed, ThreadPool* pool) const {
     theory::StateEvolutionOptions options;
     options.integration = integration;
-    options.integration.seed = run.seed;
+    options.integration.seed = seed;
     options.integration.pool = pool;
     return options;
 }
 
-void IntegrationArguments::describe(const channels::Channel& channel, const RunArguments& run,
+void IntegrationArguments::describe(const channels::Channel& channel, std::uint64_t seed,
                                     Record& configuration) const {
     if (!channel.sampled()) return;
     configuration["integration_points"] = integration.points * integration.shifts;
-    configuration["seed"] = run.seed;
+    configuration["seed"] = seed;
 }
 
 void AmpArguments::add_to(Command& to) {
@@ -223,11 +221,11 @@ void AmpArguments::add_to(Command& to) {
 }
 
 void AmpArguments::describe(Record& configuration) const {
-    configuration["response"] = to_string(options.response);
-    configuration["damping"] = options.damping;
-    configuration["max_iterations"] = options.max_iterations;
-    configuration["tolerance"] = options.tolerance;
-    configuration["adaptive_damping"] = options.adaptive_damping;
+    configuration.update({{"response", to_string(options.response)},
+                          {"damping", options.damping},
+                          {"max_iterations", options.max_iterations},
+                          {"tolerance", options.tolerance},
+                          {"adaptive_damping", options.adaptive_damping}});
 }
 
 }  // namespace bayesaim::program

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bayesaim/estimators/amp.hpp"
@@ -36,25 +37,23 @@ struct ModelArguments {
     std::vector<std::string> taken_;  // names of channels
 };
 
-/// --format, --output, --quiet
-struct OutputArguments {
+/// The arguments that commands have in common: --seed, --threads, --format, --output, --quiet
+struct CommonArguments {
+    std::uint64_t seed = 0;
+    int threads = 0;  // 0: one per core
     std::string format = "table";
     std::string output;
     bool quiet = false;
 
     void add_to(Command& to);
+    /// For commands without random numbers. A command that has its own --output keeps it.
+    void add_without_seed_to(Command& to);
+    std::size_t thread_count() const { return static_cast<std::size_t>(threads); }
     /// Called before long work. Throws if the output, or the picture if any, cannot be written.
     void check_writable(const std::string& picture = "") const;
-    void publish(const Report& report) const;
-};
-
-/// --seed, --threads
-struct RunArguments {
-    std::uint64_t seed = 0;
-    int threads = 0;  // 0: one per core
-
-    void add_to(Command& to);
-    std::size_t thread_count() const;
+    /// Writes the report to --output. Returns the exit code, and explains it if the command was interrupted.
+    int publish(const Report& report, bool good = true,
+                std::string_view remark = "the finished points are above") const;
 };
 
 /// --noise-variance, the prior and --dim: a matrix of weights under noise
@@ -74,8 +73,8 @@ struct IntegrationArguments {
     channels::Integration integration;
 
     void add_to(Command& to);
-    theory::StateEvolutionOptions options(const RunArguments& run, ThreadPool* pool) const;
-    void describe(const channels::Channel& channel, const RunArguments& run, Record& configuration) const;
+    theory::StateEvolutionOptions options(std::uint64_t seed, ThreadPool* pool) const;
+    void describe(const channels::Channel& channel, std::uint64_t seed, Record& configuration) const;
 };
 
 /// --response, --damping, --adaptive-damping, --iterations, --tolerance of AMP
@@ -85,8 +84,5 @@ struct AmpArguments {
     void add_to(Command& to);
     void describe(Record& configuration) const;
 };
-
-/// --threads, 0: one per core
-Option add_threads(Command& command, int& threads);
 
 }  // namespace bayesaim::program

@@ -84,8 +84,6 @@ std::vector<Record> as_rows(const std::vector<Record>& points, bool with_matrice
     return rows;
 }
 
-}  // namespace
-
 std::string format_table(const Report& report) {
     std::string text;
     std::size_t key_width = 0;
@@ -143,9 +141,16 @@ std::string format_json(const Report& report) {
     return object.dump(2) + '\n';
 }
 
+}  // namespace
+
 std::string to_json_text(const Record& record) { return to_json(record).dump(); }
 
+void write_csv(const std::string& file, const Report& report) {
+    if (!file.empty() && !report.points.empty()) write_whole(file, format_csv(report));
+}
+
 void check_writable(const std::string& file) {
+    if (file.empty()) return;
     if (std::filesystem::is_directory(file)) throw_unwritable(file, EISDIR);
     const std::string partial = fmt::format("{}.{}.part", file, getpid());
     errno = 0;

@@ -17,19 +17,17 @@ struct Report {
     std::vector<Record> points{};  ///< all with the same fields
 };
 
-/// As an aligned table, CSV (points only) or JSON. A missing or non-finite value is null in JSON, empty in
-/// CSV and a dash in a table.
-std::string format_table(const Report& report);
-std::string format_csv(const Report& report);
-std::string format_json(const Report& report);
-
 /// A record as a JSON object on one line.
 std::string to_json_text(const Record& record);
 
-/// Writes the file atomically, or prints to standard output if its name is empty.
+/// As an aligned table, CSV (points only) or JSON. A missing or non-finite value is null in JSON, empty in
+/// CSV and a dash in a table. Writes the file atomically, or prints to standard output if its name is empty.
 void publish(const Report& report, const std::string& format, const std::string& output);
 
-/// Throws if a file of this name cannot be written.
+/// Writes the points as CSV. Does nothing without a file name or without points.
+void write_csv(const std::string& file, const Report& report);
+
+/// Throws if a file of this name cannot be written. An empty name stands for no file.
 void check_writable(const std::string& file);
 
 /// Called before long work. Throws if the output file cannot be written or is one of the input files.

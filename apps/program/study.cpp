@@ -3,25 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "bayesaim/core/checks.hpp"
-
 #include "program/interrupt.hpp"
 #include "program/progress.hpp"
 
 namespace bayesaim::program {
-
-void StudyArguments::add_to(Command& command) {
-    add_threads(command, threads);
-    command.text("--format", format, "table, csv or json");
-    command.flag("--quiet", quiet, "no messages on standard error");
-    command.after_parsing([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
-}
-
-experiments::SweepOptions StudyArguments::options() const {
-    experiments::SweepOptions options;
-    options.threads = static_cast<std::size_t>(threads);
-    return options;
-}
 
 std::function<bool(const experiments::SweepProgress&)> show(Progress& progress, const std::string& title) {
     catch_interrupts();
@@ -32,43 +17,33 @@ std::function<bool(const experiments::SweepProgress&)> show(Progress& progress, 
     };
 }
 
-experiments::SweepResult sweep_with_progress(const StudyArguments& arguments,
-                                             const experiments::Experiment& experiment,
+experiments::SweepResult sweep_with_progress(const experiments::Experiment& experiment,
                                              const std::filesystem::path& directory,
-                                             experiments::SweepOptions options) {
-    Progress progress(arguments.quiet, 1);
+                                             experiments::SweepOptions options, bool quiet) {
+    Progress progress(quiet, 1);
     options.progress = show(progress);
     experiments::SweepResult result = run_sweep(experiment, directory, options);
     progress.clear();
-    if (result.damaged > 0 && !arguments.quiet) {
+    if (result.damaged > 0 && !quiet) {
         fmt::print(stderr, "bayesaim: {} damaged record(s) in the store were ignored\n", result.damaged);
     }
     return result;
 }
 
-StudyCounts& StudyCounts::operator+=(const StudyCounts& other) {
-    total += other.total;
-    done += other.done;
-    not_converged += other.not_converged;
-    failed += other.failed;
-    missing += other.missing;
-    return *this;
-}
-
-StudyCounts count_points(const std::vector<experiments::Point>& points) {
-    StudyCounts counts;
-    for (const experiments::Point& point : points) {
-        ++counts.total;
-        if (!point.outcome) {
-            ++counts.missing;
-        } else if (point.outcome->failed()) {
-            ++counts.failed;
+void StudyCounts::add(const std::vector<experiments::Point>& points, const experiments::Shard& shard) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        if (!shard.has(i)) continue;
+        const auto& outcome = points[i].outcome;
+        ++total;
+        if (!outcome) {
+            ++missing;
+        } else if (outcome->failed()) {
+            ++failed;
         } else {
-            ++counts.done;
-            if (!point.outcome->good()) ++counts.not_converged;
+            ++done;
+            if (!outcome->good()) ++not_converged;
         }
     }
-    return counts;
 }
 
 Record describe(const std::filesystem::path& directory, const StudyCounts& counts) {
@@ -77,11 +52,8 @@ Record describe(const std::filesystem::path& directory, const StudyCounts& count
 }
 
 int finish(const StudyCounts& counts, bool stopped) {
-    if (stopped) {
-        fmt::print(stderr, "bayesaim: interrupted; the same command continues from here\n");
-        return interrupted_exit_code;
-    }
-    return counts.not_converged + counts.failed + counts.missing > 0 ? 2 : 0;
+    const bool good = counts.not_converged + counts.failed + counts.missing == 0;
+    return exit_code(good, stopped, "the same command continues from here");
 }
 
 }  // namespace bayesaim::program

@@ -12,7 +12,7 @@ with _blas.better_kernels():
     from . import _core
 _blas.warn_if_slow(_core.better_blas_kernels())
 
-from . import testing  # noqa: E402
+from . import _data, _estimators, _experiments, _results, _spectral, _theory, layers, testing  # noqa: E402
 from ._core import (  # noqa: E402
     AtomicLaw,
     Channel,
@@ -39,36 +39,12 @@ from ._core import (  # noqa: E402
     pair_scales,
     prior_names,
 )
-from ._results import (  # noqa: E402
-    AmpResult,
-    Denoised,
-    Descent,
-    DescentResult,
-    Encoded,
-    JointlyDenoised,
-    PolynomialEstimator,
-    Prediction,
-    RerunResult,
-    Result,
-    SweepPlan,
-    SweepResult,
-    TheoryCurve,
-    Thresholds,
-)
-from ._data import Dataset, generate, read_dataset  # noqa: E402
-from ._estimators import amp, gradient_descent, predict  # noqa: E402
-from ._experiments import merge, parse_experiment, plan, read_experiment, rerun, sweep  # noqa: E402
-from ._spectral import (  # noqa: E402
-    Spectrum,
-    denoise,
-    goe,
-    inverse_mills_ratio,
-    log_normal_cdf,
-    mmse,
-    prior_free_entropy,
-)
-from ._theory import theory, thresholds, trajectory  # noqa: E402
-from . import layers  # noqa: E402
+from ._data import *  # noqa: E402, F403
+from ._estimators import *  # noqa: E402, F403
+from ._experiments import *  # noqa: E402, F403
+from ._results import *  # noqa: E402, F403
+from ._spectral import *  # noqa: E402, F403
+from ._theory import *  # noqa: E402, F403
 
 if TYPE_CHECKING:
     from . import plot
@@ -77,69 +53,39 @@ __version__ = _core.version()
 
 
 __all__ = [
-    "amp",
-    "AmpResult",
     "AtomicLaw",
     "blas_threads",
     "Channel",
     "channel_names",
-    "Dataset",
     "DeepAttention",
     "DeepSequence",
-    "denoise",
-    "Denoised",
-    "Descent",
-    "DescentResult",
-    "Encoded",
     "estimator_names",
     "Experiment",
-    "generate",
     "git_commit",
-    "goe",
-    "gradient_descent",
     "Hardmax",
     "HardmaxAsPrinted",
-    "inverse_mills_ratio",
-    "JointlyDenoised",
     "layers",
     "Linear",
-    "log_normal_cdf",
     "make_channel",
     "make_prior",
     "MarchenkoPasturLaw",
-    "merge",
-    "mmse",
     "MultiHead",
     "pair_scales",
-    "parse_experiment",
-    "plan",
-    "PolynomialEstimator",
-    "predict",
-    "Prediction",
     "Prior",
-    "prior_free_entropy",
     "prior_names",
-    "read_dataset",
-    "read_experiment",
-    "rerun",
-    "RerunResult",
-    "Result",
     "Softmax",
     "SpectralLaw",
-    "Spectrum",
-    "sweep",
-    "SweepPlan",
-    "SweepResult",
     "testing",
-    "theory",
-    "TheoryCurve",
-    "Thresholds",
-    "thresholds",
-    "trajectory",
     "UserSpectrum",
     "Wigner",
     "Wishart",
 ]
+__all__ += _data.__all__
+__all__ += _estimators.__all__
+__all__ += _experiments.__all__
+__all__ += _results.__all__
+__all__ += _spectral.__all__
+__all__ += _theory.__all__
 
 if not TYPE_CHECKING:
 

@@ -40,12 +40,19 @@ class FreeConvolution:
     def density(self, eigenvalues: Floats) -> Floats: ...
     def hilbert(self, eigenvalues: Floats) -> Floats: ...
     def denoised(self, eigenvalues: Floats) -> Floats: ...
+    @property
     def edges(self) -> list[tuple[float, float]]: ...
+    @property
     def mmse(self) -> float: ...
+    @property
     def mmse_derivative(self) -> float: ...
+    @property
     def log_energy(self) -> float: ...
+    @property
     def mass(self) -> float: ...
+    @property
     def mean(self) -> float: ...
+    @property
     def second_moment(self) -> float: ...
 
 class Prior:
@@ -219,28 +226,8 @@ class AmpOptions:
     adaptive_damping: bool
     response: str
 
-class DescentOptions:
-    def __init__(self) -> None: ...
-    width: int
-    learning_rate: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    max_steps: int
-    batch_size: int
-    gradient_tolerance: float
-    loss_tolerance: float
-    seed: int
-    record_stride: int
-    plain: bool
-    single: bool
-
 class Checkpoint:
-    def __init__(self) -> None: ...
-    file: str
-    settings: str
-    every: int
-    resume: bool
+    def __init__(self, file: str, settings: str, every: int, resume: bool) -> None: ...
 
 def checkpoint_settings(file: str) -> str: ...
 def student_columns(width: float, dim: int) -> int: ...
@@ -257,7 +244,7 @@ def run_amp(
 def run_descent(
     dataset: Dataset,
     channel: Channel,
-    options: DescentOptions,
+    settings: dict[str, Any],
     starts: int,
     checkpoint: Checkpoint,
     threads: int,
@@ -277,10 +264,7 @@ class Experiment:
     def __len__(self) -> int: ...
 
 class SweepOptions:
-    def __init__(self) -> None: ...
-    retry_failed: bool
-    threads: int
-    def set_shard(self, text: str) -> None: ...
+    def __init__(self, shard: str, retry_failed: bool, threads: int) -> None: ...
 
 def estimator_names() -> list[str]: ...
 def parse_experiment(text: str, source: str, directory: str) -> Experiment: ...

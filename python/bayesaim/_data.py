@@ -154,3 +154,6 @@ def read_dataset(file: str | os.PathLike[str], channel: _core.Channel) -> Datase
     >>> data = bayesaim.read_dataset("data.h5", bayesaim.Softmax(2))
     """
     return Dataset._of(_core.read_dataset(os.fspath(file), check.channel(channel)))
+
+
+__all__ = ["Dataset", "generate", "read_dataset"]

@@ -77,42 +77,39 @@ def amp(
     return AmpResult(estimate=estimates[0] if len(estimates) == 1 else None, **result)
 
 
-def _descent_settings(
-    data: _core.Dataset, channel: _core.Channel, options: _core.DescentOptions, starts: int
+def _description(
+    data: _core.Dataset, channel: _core.Channel, settings: dict[str, Any], starts: int
 ) -> dict[str, Any]:
     """Everything that the bits of a descent depend on. The outputs stand for the tokens, of which they are a function."""
-    names = [name for name in dir(options) if not name.startswith("_")]
     outputs = b"" if data.outputs is None else np.ascontiguousarray(data.outputs).tobytes()
     return {
         "data": f"{data.samples} samples of dimension {data.dim}, {hashlib.sha256(outputs).hexdigest()}",
         "channel": {"name": channel.name(), **channel.parameters()},
         "starts": starts,
-        **{name: getattr(options, name) for name in names},
+        **dict(sorted(settings.items())),
     }
 
 
 def _checkpoint(
     file: str | os.PathLike[str] | None, every: int, resume: bool, settings: dict[str, Any]
 ) -> _core.Checkpoint:
-    checkpoint = _core.Checkpoint()
-    checkpoint.every = check.count("checkpoint_every", every, 1)
+    every = check.count("checkpoint_every", every, 1)
     if file is None:
         if resume:
             raise ValueError("resume must be used with a checkpoint, got none")
-        return checkpoint
-    checkpoint.file, checkpoint.resume = os.fspath(file), bool(resume)
-    checkpoint.settings = json.dumps(settings)
+        return _core.Checkpoint("", "", every, False)
+    file = os.fspath(file)
     if resume:
         try:
-            made = json.loads(_core.checkpoint_settings(checkpoint.file))
+            made = json.loads(_core.checkpoint_settings(file))
         except json.JSONDecodeError:
             made = {}
         for name, value in settings.items():
             if made.get(name) != value:
                 raise ValueError(f"checkpoint must be of the same {name}, {value}, got {made.get(name)}")
-    elif os.path.exists(checkpoint.file):
-        raise ValueError(f"checkpoint must be a new file, or used with resume=True, got {checkpoint.file!r}")
-    return checkpoint
+    elif os.path.exists(file):
+        raise ValueError(f"checkpoint must be a new file, or used with resume=True, got {file!r}")
+    return _core.Checkpoint(file, json.dumps(settings), every, bool(resume))
 
 
 def gradient_descent(
@@ -150,28 +147,29 @@ def gradient_descent(
     >>> bayesaim.gradient_descent(data, bayesaim.Softmax(2), width=0.5, starts=8).averaged_errors[-1]
     """
     core = _dataset(data)
-    options = _core.DescentOptions()
-    options.width = _core.student_columns(check.number("width", width), core.dim)
-    options.plain = check.one_of("optimizer", optimizer, ["adam", "gd"]) == "gd"
-    options.single = check.one_of("precision", precision, ["float", "double"]) == "float"
-    options.learning_rate = check.number("learning_rate", learning_rate)
-    options.beta1 = check.number("beta1", beta1)
-    options.beta2 = check.number("beta2", beta2)
-    options.epsilon = check.number("epsilon", epsilon)
-    options.max_steps = check.count("steps", steps, 1)
-    options.batch_size = check.count("batch_size", batch_size)
-    options.gradient_tolerance = check.number("gradient_tolerance", gradient_tolerance)
-    options.loss_tolerance = check.number("loss_tolerance", loss_tolerance)
-    options.seed = check.seed(seed)
-    options.record_stride = check.count("record_stride", record_stride, 1)
+    settings = {
+        "width": _core.student_columns(check.number("width", width), core.dim),
+        "plain": check.one_of("optimizer", optimizer, ["adam", "gd"]) == "gd",
+        "single": check.one_of("precision", precision, ["float", "double"]) == "float",
+        "learning_rate": check.number("learning_rate", learning_rate),
+        "beta1": check.number("beta1", beta1),
+        "beta2": check.number("beta2", beta2),
+        "epsilon": check.number("epsilon", epsilon),
+        "max_steps": check.count("steps", steps, 1),
+        "batch_size": check.count("batch_size", batch_size),
+        "gradient_tolerance": check.number("gradient_tolerance", gradient_tolerance),
+        "loss_tolerance": check.number("loss_tolerance", loss_tolerance),
+        "seed": check.seed(seed),
+        "record_stride": check.count("record_stride", record_stride, 1),
+    }
     check.channel(channel)
     starts = check.count("starts", starts, 1)
     result = _core.run_descent(
         core,
         channel,
-        options,
+        settings,
         starts,
-        _checkpoint(checkpoint, checkpoint_every, resume, _descent_settings(core, channel, options, starts)),
+        _checkpoint(checkpoint, checkpoint_every, resume, _description(core, channel, settings, starts)),
         check.threads(threads),
         check.progress(progress),
     )
@@ -202,3 +200,6 @@ def predict(
     if error is None:
         raise TypeError("error must be given where the estimate is not a result of AMP, got None")
     return Prediction(*_core.predict(data._data, estimate, error, check.channel(channel), check.threads(threads)))
+
+
+__all__ = ["amp", "gradient_descent", "predict"]

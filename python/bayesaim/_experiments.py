@@ -36,11 +36,7 @@ def _experiment(value: _core.Experiment | str | os.PathLike[str]) -> _core.Exper
 def _options(shard: str, retry_failed: bool, threads: int) -> _core.SweepOptions:
     if not isinstance(shard, str):
         raise TypeError(f"shard must be a text such as '1/3', got {check.kind_of(shard)}")
-    options = _core.SweepOptions()
-    options.set_shard(shard)
-    options.retry_failed = bool(retry_failed)
-    options.threads = check.threads(threads)
-    return options
+    return _core.SweepOptions(shard, bool(retry_failed), check.threads(threads))
 
 
 def sweep(
@@ -104,8 +100,11 @@ def rerun(
     >>> bayesaim.rerun("results/study/provenance.json", "results/again").same_bits
     """
     if os.path.realpath(os.path.dirname(os.path.abspath(provenance))) == os.path.realpath(directory):
-        raise ValueError(f"directory must be another one than that of the result, got {os.fspath(directory)!r}")
+        raise ValueError(f"directory must be other than that of the result, got {os.fspath(directory)!r}")
     options = _options("1/1", False, threads)
     return RerunResult(
         **_core.rerun(os.fspath(provenance), os.fspath(directory), options, check.progress(progress))
     )
+
+
+__all__ = ["merge", "parse_experiment", "plan", "read_experiment", "rerun", "sweep"]

@@ -241,3 +241,21 @@ class Encoded(Result):
     attention: Floats  #: softmax(beta H_l)
     read_out: Floats  #: softmax(beta H_l) X_(l-1), (n, L, T, d)
     tokens: Floats  #: X_l = residual X_(l-1) + read_out
+
+
+__all__ = [
+    "AmpResult",
+    "Denoised",
+    "Descent",
+    "DescentResult",
+    "Encoded",
+    "JointlyDenoised",
+    "PolynomialEstimator",
+    "Prediction",
+    "RerunResult",
+    "Result",
+    "SweepPlan",
+    "SweepResult",
+    "TheoryCurve",
+    "Thresholds",
+]

@@ -16,7 +16,7 @@ def _as_given(result: Floats) -> Any:
     return result if result.ndim else float(result)
 
 
-class Spectrum:
+class Spectrum(_core.FreeConvolution):
     """Law mu_D of the eigenvalues of S + sqrt(D) Xi for large d, by Biane's parametrisation.
 
     `prior` is a Prior or a SpectralLaw; D = noise_variance from 1e-10 to 1e10. Functions of eigenvalues take arrays of
@@ -28,53 +28,19 @@ class Spectrum:
     def __init__(self, prior: _core.Prior | _core.SpectralLaw, noise_variance: float) -> None:
         self._prior = prior
         self.noise_variance = check.number("noise variance", noise_variance)
-        self._engine = _core.FreeConvolution(check.law_of(prior), self.noise_variance)
+        super().__init__(check.law_of(prior), self.noise_variance)
 
     def density(self, eigenvalues: ArrayLike) -> Any:
         """mu_D(lambda) = v/(pi D)"""
-        return _as_given(self._engine.density(check.array("eigenvalues", eigenvalues)))
+        return _as_given(super().density(check.array("eigenvalues", eigenvalues)))
 
     def hilbert(self, eigenvalues: ArrayLike) -> Any:
         """PV int mu_D(t) / (lambda - t) dt"""
-        return _as_given(self._engine.hilbert(check.array("eigenvalues", eigenvalues)))
+        return _as_given(super().hilbert(check.array("eigenvalues", eigenvalues)))
 
     def denoised(self, eigenvalues: ArrayLike) -> Any:
         """f(lambda) = lambda - 2 D PV int mu_D(t) / (lambda - t) dt, the Bayes-optimal shrinkage."""
-        return _as_given(self._engine.denoised(check.array("eigenvalues", eigenvalues)))
-
-    @property
-    def edges(self) -> list[tuple[float, float]]:
-        """Ends of each bulk."""
-        return self._engine.edges()
-
-    @property
-    def mmse(self) -> float:
-        """D - (4 pi^2 D^2 / 3) int mu_D^3"""
-        return self._engine.mmse()
-
-    @property
-    def mmse_derivative(self) -> float:
-        """d mmse / dD"""
-        return self._engine.mmse_derivative()
-
-    @property
-    def log_energy(self) -> float:
-        """int int log|x - y| dmu_D dmu_D"""
-        return self._engine.log_energy()
-
-    @property
-    def mean(self) -> float:
-        return self._engine.mean()
-
-    @property
-    def second_moment(self) -> float:
-        """tr S^2 + D"""
-        return self._engine.second_moment()
-
-    @property
-    def mass(self) -> float:
-        """1, but for the error of the quadrature."""
-        return self._engine.mass()
+        return _as_given(super().denoised(check.array("eigenvalues", eigenvalues)))
 
     def to_dict(self) -> dict[str, Any]:
         names = ["noise_variance", "mmse", "mmse_derivative", "log_energy", "mean", "second_moment", "edges"]
@@ -142,14 +108,8 @@ def denoise(
 
     >>> bayesaim.denoise(bayesaim.Wishart(0.5), noisy, 0.1).estimate
     """
-    estimate, variance, eigenvalues, shrunk = _core.denoise(
-        check.law_of(prior),
-        noisy,
-        check.number("noise variance", noise_variance),
-        bool(linear_outside_support),
-        check.threads(threads),
-    )
-    return Denoised(estimate, variance, eigenvalues, shrunk)
+    law, variance = check.law_of(prior), check.number("noise variance", noise_variance)
+    return Denoised(*_core.denoise(law, noisy, variance, bool(linear_outside_support), check.threads(threads)))
 
 
 def goe(dim: int, seed: int = 0, *, threads: int = 0) -> Floats:
@@ -158,3 +118,6 @@ def goe(dim: int, seed: int = 0, *, threads: int = 0) -> Floats:
     >>> noisy = bayesaim.Wishart(0.5).sample(500) + 0.1**0.5 * bayesaim.goe(500)
     """
     return _core.goe(check.count("dim", dim, 1), check.seed(seed), check.threads(threads))
+
+
+__all__ = ["Spectrum", "denoise", "goe", "inverse_mills_ratio", "log_normal_cdf", "mmse", "prior_free_entropy"]

@@ -145,3 +145,6 @@ def thresholds(
             check.model(prior, channel), *check.interval("search", search), _settings(seed=seed, threads=threads)
         )
     )
+
+
+__all__ = ["theory", "thresholds", "trajectory"]

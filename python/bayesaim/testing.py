@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks the contract of your own channels and priors; those of the library pass them."""
+"""Checks that your own channels and priors keep their contract, as those of the library do."""
 from __future__ import annotations
 
 from . import _arguments as check

@@ -81,17 +81,8 @@ std::string text(const char* name, const py::handle& value) {
 }
 
 Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions) {
-    if (value.is_none()) throw_type(name, "an array of numbers", value);
-    py::array any;
-    try {
-        any = py::array::ensure(value);
-    } catch (const py::error_already_set&) {
-        throw_type(name, "an array of numbers", value);
-    }
-    if (!any) {
-        PyErr_Clear();
-        throw_type(name, "an array of numbers", value);
-    }
+    const py::array any = py::array::ensure(value);
+    if (!any || value.is_none()) throw_type(name, "an array of numbers", value);
     const char kind = any.dtype().kind();
     if (kind != 'f' && kind != 'i' && kind != 'u') {
         throw py::type_error(fmt::format("{} must be real numbers, got dtype {}", name,
@@ -131,7 +122,6 @@ linalg::Matrix symmetric_matrix(const char* name, const py::handle& value) {
 
 std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value) {
     const py::array any = py::array::ensure(value);
-    if (!any) PyErr_Clear();
     if (any && any.ndim() == 2) return {symmetric_matrix(name, any)};
     const Array array = numbers(name, value, 3);
     if (array.shape(1) != array.shape(2)) throw_invalid(name, "square", "shape " + shape_text(array));
@@ -244,6 +234,9 @@ py::object layer_matrix(const linalg::Overlap& matrix) {
 py::array reshaped(const py::array& array, const std::vector<py::ssize_t>& shape) {
     return array.attr("reshape")(py::cast(shape)).cast<py::array>();
 }
+
+py::object argument(const channels::ConstRowsRef& matrix) { return to_array(channels::Rows(matrix)); }
+py::object argument(const linalg::Overlap& matrix) { return layer_matrix(matrix); }
 
 template <class Call>
 bool Watch::with_python(Call call) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +27,7 @@
 namespace bayesaim::python {
 
 namespace py = pybind11;
+using namespace py::literals;  // "name"_a
 
 /// Double, C-contiguous; other arrays are copied.
 using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
@@ -104,16 +107,16 @@ py::array history(const std::vector<Record>& record, int layers, Function value)
     py::array_t<double> result(shape);
     double* next = result.mutable_data();
     for (const Record& row : record) {
-        const linalg::Overlap matrix = value(row);  // symmetric
+        const linalg::Overlap matrix = std::invoke(value, row);  // symmetric
         next = std::copy_n(matrix.data(), matrix.size(), next);
     }
     return result;
 }
-/// A column of a record.
+/// A column of a record: a member, or a function of a row.
 template <class Record, class Function>
 py::array column(const std::vector<Record>& record, Function value) {
     std::vector<double> values;
-    for (const Record& row : record) values.push_back(value(row));
+    for (const Record& row : record) values.push_back(std::invoke(value, row));
     return to_array(values);
 }
 /// Stands for a missing number in an array.
@@ -127,20 +130,104 @@ auto without_lock(Function f) {
     const py::gil_scoped_release unlock;
     return f();
 }
+/// Calls f(pool) on a pool of this number of threads, without the interpreter's lock.
+template <class Function>
+auto without_lock(std::size_t threads, Function f) {
+    const py::gil_scoped_release unlock;
+    ThreadPool pool(threads);
+    return f(pool);
+}
 
 /// f(x) for each entry, in the shape of the argument, without the interpreter's lock.
 template <class Function>
 py::array_t<double> map(const Array& x, Function f) {
     py::array_t<double> result(std::vector<py::ssize_t>(x.shape(), x.shape() + x.ndim()));
-    const double* in = x.data();
+    const double *begin = x.data(), *end = begin + x.size();
     double* out = result.mutable_data();
-    const py::ssize_t size = x.size();
-    {
-        const py::gil_scoped_release unlock;
-        for (py::ssize_t i = 0; i < size; ++i) out[i] = f(in[i]);
-    }
+    without_lock([&] { std::transform(begin, end, out, f); });
     return result;
 }
+
+// ---- classes ----------------------------------------------------------------------------------------------
+
+template <class>
+using ObjectFor = py::object;
+
+/// Binds a class of the library and its constructor, whose arguments may be the members of `Options`. Each
+/// argument is a pair: the function that reads it, and its name with its default.
+template <class Class, class Base, class Options = Class, class... Read, class... Arg>
+auto bind_class(py::module_& module, const char* name, const char* doc,
+                const std::pair<Read, Arg>&... arguments) {
+    return py::class_<Class, Base, std::shared_ptr<Class>>(module, name, doc)
+        .def(py::init([arguments...](const ObjectFor<Read>&... given) {
+                 return Class(Options{arguments.first(arguments.second.name, given)...});
+             }),
+             arguments.second...);
+}
+
+/// A law or a prior of these atoms; weights may be None.
+template <class Class>
+std::shared_ptr<Class> from_atoms(const char* name, const py::object& positions, const py::object& weights) {
+    const auto span_of = [](const Array& array) {
+        return std::span(array.data(), static_cast<std::size_t>(array.size()));
+    };
+    const Array x = numbers(name, positions, 1);
+    if (weights.is_none()) return std::make_shared<Class>(span_of(x));
+    return std::make_shared<Class>(span_of(x), span_of(numbers("weights", weights, 1)));
+}
+
+/// Arguments of methods written in Python: copies, which the method may keep.
+py::object argument(const channels::ConstRowsRef& matrix);
+py::object argument(const linalg::Overlap& matrix);
+template <class Number>
+py::object argument(const Number& number) {
+    return py::cast(number);
+}
+
+/// A class of the library, the methods of which a class written in Python may define.
+template <class Base>
+class PythonSubclass : public Base {
+  protected:
+    explicit PythonSubclass(const char* kind) : kind_(kind) {}
+
+    const Base* as_base() const { return this; }
+    py::function find(const char* method) const { return py::get_override(as_base(), method); }
+    /// The result of the method, or a null object if the class does not define it. Call with the lock.
+    template <class... Arguments>
+    py::object call(const char* method, const Arguments&... arguments) const {
+        const py::function own = find(method);
+        return own ? own(argument(arguments)...) : py::object();
+    }
+    template <class... Arguments>
+    py::object require(const char* method, const Arguments&... arguments) const {
+        py::object given = call(method, arguments...);
+        if (!given) throw py::type_error(std::string("a ") + kind_ + " needs a method " + method);
+        return given;
+    }
+    /// The same as a value, or std::nullopt if the class does not define the method.
+    template <class Returned, class... Arguments>
+    std::optional<Returned> ask(const char* method, const char* requirement,
+                                const Arguments&... arguments) const {
+        const py::gil_scoped_acquire lock;
+        const py::object own = call(method, arguments...);
+        if (!own) return std::nullopt;
+        return returned<Returned>(method, requirement, own);
+    }
+    /// The name of the class unless it defines another one.
+    std::string own_name() const {
+        const py::gil_scoped_acquire lock;
+        return ask<std::string>("name", "a text").value_or(type_name(py::cast(as_base())));
+    }
+    /// These parameters and those that the class defines.
+    Parameters with_own(Parameters parameters) const {
+        const py::gil_scoped_acquire lock;
+        if (const py::object own = call("parameters")) append_parameters(own, parameters);
+        return parameters;
+    }
+
+  private:
+    const char* kind_;  // in messages
+};
 
 // ---- progress and Ctrl-C ----------------------------------------------------------------------------------
 

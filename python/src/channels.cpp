@@ -26,11 +26,6 @@ using channels::Overlap;
 using channels::Rows;
 using channels::RowsRef;
 
-/// Arguments of methods written in Python: copies, which the method may keep.
-py::object argument(const ConstRowsRef& matrix) { return to_array(Rows(matrix)); }
-py::object argument(const Overlap& matrix) { return layer_matrix(matrix); }
-py::object argument(std::uint64_t number) { return py::int_(number); }
-
 /// The array that a method of a Python channel returned; throws unless it is n x columns and finite.
 void read_rows(const std::string& what, const py::object& given, RowsRef out) {
     const Rows values = rows(what.c_str(), given, out.cols());
@@ -40,26 +35,20 @@ void read_rows(const std::string& what, const py::object& given, RowsRef out) {
 
 /// A channel written in Python. Arrays come in batches, one sample per row. Matrices between layers are
 /// numbers for one layer.
-class PythonChannel final : public Channel {
+class PythonChannel final : public PythonSubclass<Channel> {
   public:
-    PythonChannel(int tokens, int layers) : tokens_(tokens), layers_(layers) {
+    PythonChannel(int tokens, int layers) : PythonSubclass("channel"), tokens_(tokens), layers_(layers) {
         channels::pair_scales(tokens);
         check_between("layers", layers, 1, linalg::max_layers);
     }
 
     int tokens() const override { return tokens_; }
     int layers() const override { return layers_; }
-    std::string name() const override {
-        const py::gil_scoped_acquire lock;
-        const py::object own = call("name");
-        return own ? returned<std::string>("name", "a text", own) : type_name(py::cast(as_channel()));
-    }
+    std::string name() const override { return own_name(); }
     Parameters parameters() const override {
-        const py::gil_scoped_acquire lock;
         Parameters result{{"tokens", tokens_}};
         if (layers_ > 1) result.emplace_back("layers", layers_);
-        if (const py::object own = call("parameters")) append_parameters(own, result);
-        return result;
+        return with_own(std::move(result));
     }
     bool logarithmic_outputs() const override {
         return ask<bool>("logarithmic_outputs", "True or False").value_or(false);
@@ -168,29 +157,6 @@ class PythonChannel final : public Channel {
     }
 
   private:
-    const Channel* as_channel() const { return this; }
-    py::function find(const char* method) const { return py::get_override(as_channel(), method); }
-    /// The result of the method, or a null object if the class does not define it. Call with the lock.
-    template <class... Arguments>
-    py::object call(const char* method, const Arguments&... arguments) const {
-        const py::function own = find(method);
-        return own ? own(argument(arguments)...) : py::object();
-    }
-    template <class... Arguments>
-    py::object require(const char* method, const Arguments&... arguments) const {
-        py::object given = call(method, arguments...);
-        if (!given) throw py::type_error(fmt::format("a channel needs a method {}", method));
-        return given;
-    }
-    /// The same as a value, or std::nullopt if the class does not define the method.
-    template <class Returned, class... Arguments>
-    std::optional<Returned> ask(const char* method, const char* requirement,
-                                const Arguments&... arguments) const {
-        const py::gil_scoped_acquire lock;
-        const py::object own = call(method, arguments...);
-        if (!own) return std::nullopt;
-        return returned<Returned>(method, requirement, own);
-    }
     /// A number for one layer, L x L and symmetric for several.
     Overlap between_layers(const char* name, const py::object& given) const {
         if (layers_ == 1) return linalg::scalar_overlap(number(name, given));
@@ -202,8 +168,12 @@ class PythonChannel final : public Channel {
     int tokens_, layers_;
 };
 
-OrderParameters order_parameters(const Channel& channel, const py::object& overlap, const py::object& error) {
-    return {covariance("overlap", overlap, channel.layers()), covariance("error", error, channel.layers())};
+/// A method of order parameters, called without the lock.
+template <auto method>
+auto at_order_parameters(const Channel& channel, const py::object& overlap, const py::object& error) {
+    const OrderParameters at{covariance("overlap", overlap, channel.layers()),
+                             covariance("error", error, channel.layers())};
+    return without_lock([&] { return (channel.*method)(at, {}); });
 }
 
 /// Columns of htilde.
@@ -214,10 +184,7 @@ py::array draw(const Channel& channel, const py::object& index, const py::object
     const std::uint64_t stream = seed_number("seed", seed), first = seed_number("first_sample", first_sample);
     const Rows given = rows("index", index, columns(channel));
     Rows outputs(given.rows(), channel.tokens() * channel.tokens());
-    {
-        const py::gil_scoped_release unlock;
-        channel.draw(given, stream, first, outputs);
-    }
+    without_lock([&] { channel.draw(given, stream, first, outputs); });
     return to_array(std::move(outputs));
 }
 
@@ -241,10 +208,7 @@ py::tuple score(const Channel& channel, const py::object& outputs, const py::obj
     const Samples at(channel, outputs, omega, variance);
     Rows g(at.omega.rows(), at.omega.cols());
     Eigen::VectorXd log_z(g.rows());
-    {
-        const py::gil_scoped_release unlock;
-        channel.score(at.outputs, at.omega, at.variance, g, log_z);
-    }
+    without_lock([&] { channel.score(at.outputs, at.omega, at.variance, g, log_z); });
     return py::make_tuple(to_array(std::move(g)), to_array(log_z));
 }
 
@@ -261,10 +225,7 @@ py::array predict(const Channel& channel, const py::object& omega, const py::obj
     const Rows centre = rows("omega", omega, columns(channel));
     const Overlap v = covariance("variance", variance, channel.layers());
     Rows prediction(centre.rows(), channel.tokens() * channel.tokens());
-    {
-        const py::gil_scoped_release unlock;
-        channel.predict(centre, v, prediction);
-    }
+    without_lock([&] { channel.predict(centre, v, prediction); });
     return to_array(std::move(prediction));
 }
 
@@ -283,6 +244,23 @@ py::array noise(const py::object& seed, const py::object& first_sample, const py
     }
     return to_array(std::move(values));
 }
+
+constexpr const char* deep_attention_doc = R"(
+Attention of the last of L layers with residual connections; outputs are its logarithms.
+
+    y = softmax(beta H_L),  H_l = B_(l-1) h_l B_(l-1)^T,  B_l = (residual + softmax(beta H_l)) B_(l-1),  B_0 = 1
+
+The score is an integral over the other layers: a quadrature for two layers of two tokens, else importance sampling
+with `points` points. One layer is Softmax.
+
+>>> DeepAttention(layers=2, tokens=2))";
+
+constexpr const char* deep_sequence_doc = R"(
+Read-out of a seq2seq model of L layers and two tokens, X_L = Y X_0: y = softmax(beta H_L) B_(L-1) is observed.
+
+The score is a quadrature for two layers, where it is accurate; else importance sampling with `points` points.
+
+>>> DeepSequence(layers=2))";
 
 }  // namespace
 
@@ -311,146 +289,93 @@ name(), parameters(). bayesaim.testing.check_channel checks that they agree.
                  return std::make_shared<PythonChannel>(whole_number("tokens", tokens),
                                                         whole_number("layers", layers));
              }),
-             py::arg("tokens") = 2, py::arg("layers") = 1)
+             "tokens"_a = 2, "layers"_a = 1)
         .def("name", &Channel::name)
         .def("parameters", [](const Channel& channel) { return to_dict(channel.parameters()); })
         .def_property_readonly("tokens", &Channel::tokens, "T")
         .def_property_readonly("pairs", &Channel::pairs, "K = T (T + 1) / 2")
         .def_property_readonly("layers", &Channel::layers, "L")
         .def("logarithmic_outputs", &Channel::logarithmic_outputs,
-             "Whether outputs are logarithms of what predict gives.")
+             "Whether outputs are logarithms of the values that predict returns.")
         .def("exact_observations", &Channel::exact_observations,
-             "m: how many combinations of htilde y fixes exactly, while it tells nothing of the others.")
+             "m: the number of combinations of htilde that y fixes exactly, if y depends on nothing else; "
+             "None for other channels.")
         .def("observed_combinations", &Channel::observed_combinations,
-             "m: how many combinations of all htilde y fixes once the error is small; None if there is no "
-             "strong "
-             "recovery.")
+             "m: the number of combinations of all htilde that y fixes once the error is small; None if "
+             "there is "
+             "no strong recovery.")
         .def(
             "check_outputs",
             [](const Channel& channel, const py::object& outputs) {
                 channel.check_outputs(rows("outputs", outputs, channel.tokens() * channel.tokens()));
             },
-            py::arg("outputs"), "Raises a ValueError unless these can be outputs of the channel.")
-        .def("sampled", &Channel::sampled,
-             "Whether score_power and information are sampled rather than exact; of your own channels those "
-             "without a score_power of theirs.")
-        .def("draw", &draw, py::arg("index"), py::arg("seed") = 0, py::arg("first_sample") = 0,
+            "outputs"_a, "Raises a ValueError unless these can be outputs of the channel.")
+        .def(
+            "sampled", &Channel::sampled,
+            "Whether score_power and information are sampled. They are in your own channel unless it defines "
+            "score_power.")
+        .def("draw", &draw, "index"_a, "seed"_a = 0, "first_sample"_a = 0,
              "y ~ P(y | htilde).\n\n>>> Hardmax(2).draw([[0.1, 0.5, -0.2]])")
-        .def("score", &score, py::arg("outputs"), py::arg("omega"), py::arg("variance"),
+        .def("score", &score, "outputs"_a, "omega"_a, "variance"_a,
              "g = d log Z / d omega, and log Z = log E[P(y | htilde)], htilde ~ N(omega, variance).")
-        .def("score_with_slope", &score_with_slope, py::arg("outputs"), py::arg("omega"), py::arg("variance"),
-             "g, and the sum of -dg/domega over samples and pairs, whose mean is that of g g^T.")
-        .def("predict", &predict, py::arg("omega"), py::arg("variance") = 0,
+        .def("score_with_slope", &score_with_slope, "outputs"_a, "omega"_a, "variance"_a,
+             "g, and the sum of -dg/domega over samples and pairs. On data from the model its mean is the "
+             "mean of g g^T.")
+        .def("predict", &predict, "omega"_a, "variance"_a = 0,
              "E[y] over htilde ~ N(omega, variance); variance 0 gives the plug-in rule.")
         .def(
             "score_power",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                const OrderParameters at = order_parameters(channel, overlap, error);
-                const auto power = without_lock([&] { return channel.score_power(at, {}); });
+                const auto power = at_order_parameters<&Channel::score_power>(channel, overlap, error);
                 return py::make_tuple(layer_matrix(power.value), power.relative_error);
             },
-            py::arg("overlap"), py::arg("error"), "F = E sum g g^T, and its relative standard error.")
-        .def(
-            "information",
-            [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                const OrderParameters at = order_parameters(channel, overlap, error);
-                return without_lock([&] { return channel.information(at, {}); });
-            },
-            py::arg("overlap"), py::arg("error"), "I_out = E log Z, dI_out/dq = F; None if it is not known.")
+            "overlap"_a, "error"_a, "F = E sum g g^T, and its relative standard error.")
+        .def("information", &at_order_parameters<&Channel::information>, "overlap"_a, "error"_a,
+             "I_out = E log Z, dI_out/dq = F; None if it is not known.")
         .def(
             "generalization",
             [](const Channel& channel, const py::object& overlap, const py::object& error) {
-                const OrderParameters at = order_parameters(channel, overlap, error);
-                const auto result = without_lock([&] { return channel.generalization(at, {}); });
+                const auto result = at_order_parameters<&Channel::generalization>(channel, overlap, error);
                 return py::make_tuple(result.bayes_optimal, result.plug_in);
             },
-            py::arg("overlap"), py::arg("error"),
-            "Errors of the Bayes-optimal and of the plug-in prediction.")
+            "overlap"_a, "error"_a, "Errors of the Bayes-optimal and of the plug-in prediction.")
         .def_static(
-            "noise", &noise, py::arg("seed"), py::arg("first_sample"), py::arg("rows"), py::arg("columns"),
-            py::arg("uniform") = false,
+            "noise", &noise, "seed"_a, "first_sample"_a, "rows"_a, "columns"_a, "uniform"_a = false,
             "Normal (or uniform) noise of samples first_sample, ...: the same for a sample in any batch.")
         .def("__repr__", [](const py::object& self) {
             return call_text(self, self.cast<const Channel&>().parameters());
         });
-    py::class_<channels::Linear, Channel, std::shared_ptr<channels::Linear>>(
-        module, "Linear", "y_ab = h_ab + sqrt(label_noise) z_ab.\n\n>>> Linear(2, label_noise=0.1)")
-        .def(py::init([](const py::object& tokens, const py::object& label_noise) {
-                 return std::make_shared<channels::Linear>(whole_number("tokens", tokens),
-                                                           number("label_noise", label_noise));
-             }),
-             py::arg("tokens") = 2, py::arg("label_noise") = 0);
-    py::class_<channels::Softmax, Channel, std::shared_ptr<channels::Softmax>>(
+    const std::pair tokens(&whole_number, "tokens"_a = 2), layers(&whole_number, "layers"_a = 2);
+    const std::pair beta(&number, "beta"_a = 1), residual(&number, "residual"_a = 1);
+    const std::pair points(&whole_number, "points"_a = 1024);
+    bind_class<channels::Linear, Channel>(
+        module, "Linear", "y_ab = h_ab + sqrt(label_noise) z_ab.\n\n>>> Linear(2, label_noise=0.1)", tokens,
+        std::pair(&number, "label_noise"_a = 0));
+    bind_class<channels::Softmax, Channel>(
         module, "Softmax",
-        "y = softmax(beta h) row by row; outputs are log y.\n\n>>> Softmax(tokens=2, beta=1)")
-        .def(py::init([](const py::object& tokens, const py::object& beta) {
-                 return std::make_shared<channels::Softmax>(whole_number("tokens", tokens),
-                                                            number("beta", beta));
-             }),
-             py::arg("tokens") = 2, py::arg("beta") = 1);
-    py::class_<channels::Hardmax, Channel, std::shared_ptr<channels::Hardmax>>(
+        "y = softmax(beta h) row by row; outputs are log y.\n\n>>> Softmax(tokens=2, beta=1)", tokens, beta);
+    bind_class<channels::Hardmax, Channel>(
         module, "Hardmax",
-        "y_ab = 1 where h_ab is the largest of row a, else 0; 2 to 6 tokens.\n\n>>> Hardmax(2)")
-        .def(py::init([](const py::object& tokens) {
-                 return std::make_shared<channels::Hardmax>(whole_number("tokens", tokens));
-             }),
-             py::arg("tokens") = 2);
-    py::class_<channels::HardmaxAsPrinted, Channel, std::shared_ptr<channels::HardmaxAsPrinted>>(
+        "y_ab = 1 where h_ab is the largest of row a, else 0; 2 to 6 tokens.\n\n>>> Hardmax(2)", tokens);
+    bind_class<channels::HardmaxAsPrinted, Channel>(
         module, "HardmaxAsPrinted",
-        "Hardmax with the score that the paper prints, only to reproduce its curve.\n\n>>> "
-        "HardmaxAsPrinted()")
-        .def(py::init([](const py::object& tokens) {
-                 return std::make_shared<channels::HardmaxAsPrinted>(whole_number("tokens", tokens));
-             }),
-             py::arg("tokens") = 2);
-    py::class_<channels::DeepAttention, Channel, std::shared_ptr<channels::DeepAttention>>(
-        module, "DeepAttention", R"(
-Attention of the last of L layers with residual connections; outputs are its logarithms.
-
-    y = softmax(beta H_L),  H_l = B_(l-1) h_l B_(l-1)^T,  B_l = (residual + softmax(beta H_l)) B_(l-1),  B_0 = 1
-
-The score is an integral over the other layers: a quadrature for two layers of two tokens, else importance sampling
-with `points` points. One layer is Softmax.
-
->>> DeepAttention(layers=2, tokens=2))")
-        .def(py::init([](const py::object& layers, const py::object& tokens, const py::object& beta,
-                         const py::object& residual, const py::object& points) {
-                 return std::make_shared<channels::DeepAttention>(
-                     channels::DeepAttentionOptions{.layers = whole_number("layers", layers),
-                                                    .tokens = whole_number("tokens", tokens),
-                                                    .beta = number("beta", beta),
-                                                    .residual = number("residual", residual),
-                                                    .points = whole_number("points", points)});
-             }),
-             py::arg("layers") = 2, py::arg("tokens") = 2, py::arg("beta") = 1, py::arg("residual") = 1,
-             py::arg("points") = 1024);
-    py::class_<channels::DeepSequence, Channel, std::shared_ptr<channels::DeepSequence>>(module,
-                                                                                         "DeepSequence", R"(
-Read-out of a seq2seq model of L layers and two tokens, X_L = Y X_0: y = softmax(beta H_L) B_(L-1) is observed.
-
-The score is a quadrature for two layers, where it is accurate; else importance sampling with `points` points.
-
->>> DeepSequence(layers=2))")
-        .def(py::init([](const py::object& layers, const py::object& beta, const py::object& residual,
-                         const py::object& points) {
-                 return std::make_shared<channels::DeepSequence>(
-                     channels::DeepSequenceOptions{.layers = whole_number("layers", layers),
-                                                   .beta = number("beta", beta),
-                                                   .residual = number("residual", residual),
-                                                   .points = whole_number("points", points)});
-             }),
-             py::arg("layers") = 2, py::arg("beta") = 1, py::arg("residual") = 1, py::arg("points") = 1024);
+        "Hardmax with the score that the paper prints, only to reproduce its curve.\n\n"
+        ">>> HardmaxAsPrinted()",
+        tokens);
+    bind_class<channels::DeepAttention, Channel, channels::DeepAttentionOptions>(
+        module, "DeepAttention", deep_attention_doc, layers, tokens, beta, residual, points);
+    bind_class<channels::DeepSequence, Channel, channels::DeepSequenceOptions>(
+        module, "DeepSequence", deep_sequence_doc, layers, beta, residual, points);
     module.def(
-        "log_normal_cdf", [](const Array& x) { return map(x, numerics::log_normal_cdf); }, py::arg("x"));
+        "log_normal_cdf", [](const Array& x) { return map(x, numerics::log_normal_cdf); }, "x"_a);
     module.def(
-        "inverse_mills_ratio", [](const Array& x) { return map(x, numerics::inverse_mills_ratio); },
-        py::arg("x"));
+        "inverse_mills_ratio", [](const Array& x) { return map(x, numerics::inverse_mills_ratio); }, "x"_a);
     module.def(
         "pair_scales",
-        [](const py::object& tokens) {
-            return to_array(channels::pair_scales(whole_number("tokens", tokens)));
+        [](const py::object& count) {
+            return to_array(channels::pair_scales(whole_number("tokens", count)));
         },
-        py::arg("tokens"), "tau_ab = sqrt(2 - delta_ab) over the pairs a <= b.\n\n>>> pair_scales(2)");
+        "tokens"_a, "tau_ab = sqrt(2 - delta_ab) over the pairs a <= b.\n\n>>> pair_scales(2)");
 }
 
 }  // namespace bayesaim::python

@@ -24,39 +24,29 @@ std::shared_ptr<const void> keep_alive(const py::array& array) {
             }};
 }
 
+/// A view of a C-contiguous (n, T, d) array of finite numbers as d x (n T), column after column.
 template <class Scalar>
-void check_tokens_finite(const py::array& array) {
+std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
     const auto* entries = static_cast<const Scalar*>(array.data());
-    const py::ssize_t size = array.size(), per_sample = array.shape(1) * array.shape(2);
-    for (py::ssize_t i = 0; i < size; ++i) {
+    const auto n = array.shape(0), tokens = array.shape(1), dim = array.shape(2);
+    for (py::ssize_t i = 0; i < array.size(); ++i) {
         if (!std::isfinite(entries[i])) {
-            throw_invalid(fmt::format("tokens of sample {}", i / per_sample), "finite",
+            throw_invalid(fmt::format("tokens of sample {}", i / (tokens * dim)), "finite",
                           static_cast<double>(entries[i]));
         }
     }
-}
-
-/// A view of a C-contiguous (n, T, d) array of doubles or floats as d x (n T), column after column.
-std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
-    const auto n = array.shape(0), tokens = array.shape(1), dim = array.shape(2);
-    if (array.itemsize() == sizeof(float)) {
-        check_tokens_finite<float>(array);
-        return data::borrowed_tokens(static_cast<const float*>(array.data()), n, tokens, dim,
-                                     keep_alive(array));
-    }
-    check_tokens_finite<double>(array);
-    return data::borrowed_tokens(static_cast<const double*>(array.data()), n, tokens, dim, keep_alive(array));
+    return data::borrowed_tokens(entries, n, tokens, dim, keep_alive(array));
 }
 
 /// The caller has made `tokens` C-contiguous float64 or float32, with a copy only if necessary.
 std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::object& outputs,
                                            const std::optional<py::array>& weights) {
     auto result = std::make_shared<PythonDataset>();
-    result->data.tokens = view_tokens(tokens);
+    const bool single = tokens.itemsize() == sizeof(float);
+    result->data.tokens = single ? view_tokens<float>(tokens) : view_tokens<double>(tokens);
     result->given_tokens = tokens;
-    const Eigen::Index count = tokens.shape(1) * tokens.shape(1);
     if (!outputs.is_none()) {
-        result->data.outputs = rows("outputs", outputs, count);
+        result->data.outputs = rows("outputs", outputs, tokens.shape(1) * tokens.shape(1));
         check_size("rows of the outputs", result->data.outputs.rows(), tokens.shape(0));
     }
     if (weights) {
@@ -66,23 +56,31 @@ std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::ob
     return result;
 }
 
+/// From synthetic data, or from the contents of a file.
+template <class Source>
+std::shared_ptr<PythonDataset> to_dataset(Source source) {
+    auto result = std::make_shared<PythonDataset>();
+    result->data = std::move(source.data);
+    result->weights = std::move(source.weights);
+    return result;
+}
+
 std::shared_ptr<PythonDataset> generate(const Model& model, Eigen::Index dim, double alpha,
                                         std::uint64_t seed, bool regenerate, bool single, bool test,
                                         std::size_t threads) {
-    const data::SyntheticOptions options{
-        dim,
-        alpha,
-        seed,
-        regenerate ? data::TokenStorage::regenerate : data::TokenStorage::memory,
-        single ? data::Precision::float_precision : data::Precision::double_precision,
-        test};
-    auto result = std::make_shared<PythonDataset>();
-    const py::gil_scoped_release unlock;
-    ThreadPool pool(threads);
-    data::Synthetic synthetic = data::make_synthetic(model.priors(), model.channel(), options, pool);
-    result->data = std::move(synthetic.data);
-    result->weights = std::move(synthetic.weights);
-    return result;
+    const auto storage = regenerate ? data::TokenStorage::regenerate : data::TokenStorage::memory;
+    const auto precision = single ? data::Precision::float_precision : data::Precision::double_precision;
+    const data::SyntheticOptions options{dim, alpha, seed, storage, precision, test};
+    return to_dataset(without_lock(threads, [&](ThreadPool& pool) {
+        return data::make_synthetic(model.priors(), model.channel(), options, pool);
+    }));
+}
+
+/// A view of numbers that `owner` keeps.
+py::array read_only(const std::vector<py::ssize_t>& shape, const double* numbers, const py::object& owner) {
+    py::array_t<double> view(shape, numbers, owner);
+    view.attr("flags").attr("writeable") = false;
+    return view;
 }
 
 /// The tokens as (n, T, d): the caller's array, a view of ours, or a new array if no double-precision tokens
@@ -92,29 +90,22 @@ py::object tokens_array(const py::object& self) {
     if (!dataset.given_tokens.is_none()) return dataset.given_tokens;
     const TokenSource& source = dataset.tokens();
     linalg::Matrix scratch;
-    const double* first = nullptr;
-    {
-        const py::gil_scoped_release unlock;
-        first = source.block({0, static_cast<std::size_t>(source.samples())}, scratch).data();
-    }
+    const double* first = without_lock([&] {
+        return source.block({0, static_cast<std::size_t>(source.samples())}, scratch).data();
+    });
     const std::vector<py::ssize_t> shape{source.samples(), source.tokens(), source.dim()};
     if (first == scratch.data() && scratch.size() > 0) {
         const py::array transposed = to_array(std::move(scratch)).attr("T").cast<py::array>();
         return reshaped(transposed, shape);
     }
-    py::array_t<double> view(shape, first, self);
-    view.attr("flags").attr("writeable") = false;
-    return view;
+    return read_only(shape, first, self);
 }
 
 py::object outputs_array(const py::object& self) {
     const auto& dataset = self.cast<const PythonDataset&>();
     if (dataset.data.outputs.size() == 0) return py::none();
     const py::ssize_t tokens = dataset.tokens().tokens();
-    py::array_t<double> view({static_cast<py::ssize_t>(dataset.data.outputs.rows()), tokens, tokens},
-                             dataset.data.outputs.data(), self);
-    view.attr("flags").attr("writeable") = false;
-    return view;
+    return read_only({dataset.data.outputs.rows(), tokens, tokens}, dataset.data.outputs.data(), self);
 }
 
 py::object weights_array(const py::object& self) {
@@ -122,18 +113,12 @@ py::object weights_array(const py::object& self) {
     if (weights.empty()) return py::none();
     if (weights.size() > 1) return stacked(weights);
     const linalg::Matrix& s = weights.front();
-    py::array_t<double> view({s.rows(), s.cols()}, s.data(), self);  // symmetric
-    view.attr("flags").attr("writeable") = false;
-    return view;
+    return read_only({s.rows(), s.cols()}, s.data(), self);  // symmetric
 }
 
 std::shared_ptr<PythonDataset> read(const std::string& file, const Channel& channel) {
-    auto result = std::make_shared<PythonDataset>();
-    const py::gil_scoped_release unlock;
-    data::DatasetContents contents = data::read_dataset(file, channel, data::Outputs::optional);
-    result->data = std::move(contents.data);
-    result->weights = std::move(contents.weights);
-    return result;
+    return to_dataset(
+        without_lock([&] { return data::read_dataset(file, channel, data::Outputs::optional); }));
 }
 
 void write(const PythonDataset& dataset, const std::string& file, const Model& model, bool single) {
@@ -152,13 +137,8 @@ void write(const PythonDataset& dataset, const std::string& file, const Model& m
 
 py::array attention_indices(const PythonDataset& dataset, const py::array& weights, std::size_t threads) {
     const std::vector<linalg::Matrix> layers = symmetric_matrices("weights", weights);
-    channels::Rows result;
-    {
-        const py::gil_scoped_release unlock;
-        ThreadPool pool(threads);
-        result = data::attention_indices(dataset.tokens(), layers, pool);
-    }
-    return to_array(std::move(result));
+    return to_array(without_lock(
+        threads, [&](ThreadPool& pool) { return data::attention_indices(dataset.tokens(), layers, pool); }));
 }
 
 }  // namespace
@@ -181,15 +161,13 @@ void bind_data(py::module_& module) {
         .def_property_readonly("tokens", &tokens_array)
         .def_property_readonly("outputs", &outputs_array)
         .def_property_readonly("weights", &weights_array)
-        .def("check", &check_data, py::arg("channel"))
-        .def("attention_indices", &attention_indices, py::arg("weights"), py::arg("threads"));
-    module.def("dataset_from_arrays", &from_arrays, py::arg("tokens"), py::arg("outputs"),
-               py::arg("weights"));
-    module.def("generate", &generate, py::arg("model"), py::arg("dim"), py::arg("alpha"), py::arg("seed"),
-               py::arg("regenerate"), py::arg("single"), py::arg("test"), py::arg("threads"));
-    module.def("read_dataset", &read, py::arg("file"), py::arg("channel"));
-    module.def("write_dataset", &write, py::arg("dataset"), py::arg("file"), py::arg("model"),
-               py::arg("single"));
+        .def("check", &check_data, "channel"_a)
+        .def("attention_indices", &attention_indices, "weights"_a, "threads"_a);
+    module.def("dataset_from_arrays", &from_arrays, "tokens"_a, "outputs"_a, "weights"_a);
+    module.def("generate", &generate, "model"_a, "dim"_a, "alpha"_a, "seed"_a, "regenerate"_a, "single"_a,
+               "test"_a, "threads"_a);
+    module.def("read_dataset", &read, "file"_a, "channel"_a);
+    module.def("write_dataset", &write, "dataset"_a, "file"_a, "model"_a, "single"_a);
 }
 
 }  // namespace bayesaim::python

@@ -19,13 +19,6 @@ namespace {
 using channels::Channel;
 using linalg::Overlap;
 
-std::function<double(const linalg::Matrix&)> measure_of(const PythonDataset& dataset) {
-    if (dataset.weights.empty()) return {};
-    return [&](const linalg::Matrix& estimate) {
-        return data::estimation_error(estimate, dataset.weights.front());
-    };
-}
-
 /// `initial`: the name of a start, or matrices; `initial_error` may be None.
 py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estimators::AmpOptions options,
                  const py::object& initial, const py::object& initial_error, std::uint64_t seed,
@@ -54,10 +47,7 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
                             fmt::format("{} {:.6f}", known ? "error" : "predicted error",
                                         now.true_error.value_or(now.predicted_error).trace()));
     };
-    estimators::AmpResult result;
-    {
-        const py::gil_scoped_release unlock;
-        ThreadPool pool(threads);
+    const auto result = without_lock(threads, [&](ThreadPool& pool) {
         if (start) {
             data::Synthetic problem{dataset.weights, {}};
             const Eigen::Index dim = dataset.tokens().dim();
@@ -65,49 +55,41 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
             experiments::set_initial(*start, model, problem, seed, options, pool);
         }
         if (error) options.initial_error = error;
-        result = estimators::run_amp(dataset.data, model.laws(), model.channel(), options, pool);
-    }
+        return estimators::run_amp(dataset.data, model.laws(), model.channel(), options, pool);
+    });
     watch.finish();
     using Row = estimators::AmpIteration;
     const auto& record = result.record;
-    py::dict out;
-    out["estimates"] = stacked(result.estimates);
-    out["predicted_error"] = result.predicted_error.trace();
-    out["error"] = py::none();
-    out["predicted_error_matrix"] = to_array(result.predicted_error);
-    out["error_matrix"] = py::none();
+    py::dict out("estimates"_a = stacked(result.estimates),
+                 "status"_a = std::string(to_string(result.status)),
+                 "predicted_error"_a = result.predicted_error.trace(), "error"_a = py::none(),
+                 "predicted_error_matrix"_a = to_array(result.predicted_error), "error_matrix"_a = py::none(),
+                 "changes"_a = column(record, &Row::change), "seconds"_a = column(record, &Row::seconds));
     if (known) {
         const Overlap measured = data::estimation_errors(result.estimates, dataset.weights);
         out["error"] = measured.trace();
         out["error_matrix"] = to_array(measured);
     }
-    out["status"] = std::string(to_string(result.status));
     const Overlap unknown = Overlap::Constant(layers, layers, not_known);
     const auto add = [&](const char* name, auto value) { out[name] = history(record, layers, value); };
-    add("true_errors", [&](const Row& r) { return r.true_error.value_or(unknown); });
-    add("predicted_errors", [](const Row& r) { return r.predicted_error; });
-    add("self_overlaps", [](const Row& r) { return r.self_overlap; });
-    add("conjugate_overlaps", [](const Row& r) { return r.conjugate; });
-    add("responses", [](const Row& r) { return r.response; });
-    add("noise_variances", [](const Row& r) { return r.noise_covariance; });
-    out["changes"] = column(record, [](const Row& r) { return r.change; });
-    out["seconds"] = column(record, [](const Row& r) { return r.seconds; });
+    add("true_errors", [&](const Row& row) { return row.true_error.value_or(unknown); });
+    add("predicted_errors", &Row::predicted_error);
+    add("self_overlaps", &Row::self_overlap);
+    add("conjugate_overlaps", &Row::conjugate);
+    add("responses", &Row::response);
+    add("noise_variances", &Row::noise_covariance);
     return out;
 }
 
 py::dict descent_dict(const estimators::Descent& descent) {
     using Row = estimators::DescentStep;
     const auto& record = descent.record;
-    py::dict out;
-    out["weights"] = to_array(descent.weights);
-    out["status"] = std::string(to_string(descent.status.value_or(Termination::stopped)));
-    out["steps"] = descent.step;
-    out["recorded_steps"] = column(record, [](const Row& r) { return r.step; });
-    out["losses"] = column(record, [](const Row& r) { return r.loss; });
-    out["gradient_norms"] = column(record, [](const Row& r) { return r.gradient_norm; });
-    out["true_errors"] = column(record, [](const Row& r) { return r.true_error.value_or(not_known); });
-    out["seconds"] = descent.seconds;
-    return out;
+    return py::dict(
+        "weights"_a = to_array(descent.weights), "steps"_a = descent.step, "seconds"_a = descent.seconds,
+        "status"_a = std::string(to_string(descent.status.value_or(Termination::stopped))),
+        "recorded_steps"_a = column(record, &Row::step), "losses"_a = column(record, &Row::loss),
+        "gradient_norms"_a = column(record, &Row::gradient_norm),
+        "true_errors"_a = column(record, [](const Row& row) { return row.true_error.value_or(not_known); }));
 }
 
 int furthest_step(const std::vector<estimators::Descent>& descents) {
@@ -119,22 +101,49 @@ int furthest_step(const std::vector<estimators::Descent>& descents) {
 /// The checkpoint file of descents. Without a name there is none.
 struct Checkpoint {
     std::string file, settings;
-    int every = 100;  ///< steps between checkpoints
-    bool resume = false;
+    int every;  ///< steps between checkpoints
+    bool resume;
 };
 
-py::dict run_descent(const PythonDataset& dataset, const Channel& channel,
-                     estimators::GradientDescentOptions descent, int starts, const Checkpoint& checkpoint,
-                     std::size_t threads, const py::object& progress) {
+/// From their names in Python; `plain` stands for gradient descent without Adam, `single` for floats.
+estimators::GradientDescentOptions descent_options(const py::dict& settings) {
+    estimators::GradientDescentOptions options;
+    const auto read = [&]<class Value>(const char* name, Value& value) {
+        value = settings[name].cast<Value>();
+    };
+    read("width", options.width);
+    read("learning_rate", options.learning_rate);
+    read("beta1", options.beta1);
+    read("beta2", options.beta2);
+    read("epsilon", options.epsilon);
+    read("max_steps", options.max_steps);
+    read("batch_size", options.batch_size);
+    read("gradient_tolerance", options.gradient_tolerance);
+    read("loss_tolerance", options.loss_tolerance);
+    read("seed", options.seed);
+    read("record_stride", options.record_stride);
+    if (settings["plain"].cast<bool>()) options.optimizer = estimators::Optimizer::gradient_descent;
+    if (!settings["single"].cast<bool>()) options.precision = data::Precision::double_precision;
+    return options;
+}
+
+py::dict run_descent(const PythonDataset& dataset, const Channel& channel, const py::dict& settings,
+                     int starts, const Checkpoint& checkpoint, std::size_t threads,
+                     const py::object& progress) {
     check_data(dataset, channel);
     Watch watch(progress);
-    descent.measure = measure_of(dataset);
+    estimators::GradientDescentOptions descent = descent_options(settings);
+    if (!dataset.weights.empty()) {
+        descent.measure = [&](const linalg::Matrix& estimate) {
+            return data::estimation_error(estimate, dataset.weights.front());
+        };
+    }
     estimators::AveragedGradientDescentOptions options;
     options.descent = descent;
     options.starts = starts;
     options.progress_stride = std::min(options.progress_stride, checkpoint.every);
     if (checkpoint.resume) options.resume = estimators::read_descent_checkpoint(checkpoint.file).descents;
-    int saved = options.resume.empty() ? 0 : furthest_step(options.resume);
+    int saved = furthest_step(options.resume);
     options.progress = [&](const std::vector<estimators::Descent>& descents) {
         double steps = 0, loss = 0;
         bool running = false;
@@ -153,25 +162,19 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel,
         }
         return go;
     };
-    estimators::AveragedGradientDescentResult result;
     estimators::StartErrors errors;
-    {
-        const py::gil_scoped_release unlock;
-        ThreadPool pool(threads);
-        result = run_averaged_gradient_descent(dataset.data, channel, options, pool);
-        if (descent.measure) errors = measure_starts(result.descents, descent.measure);
-    }
+    auto result = without_lock(threads, [&](ThreadPool& pool) {
+        auto found = run_averaged_gradient_descent(dataset.data, channel, options, pool);
+        if (descent.measure) errors = measure_starts(found.descents, descent.measure);
+        return found;
+    });
     watch.finish();
-    py::dict out;
     py::list descents;
     for (const auto& one : result.descents) descents.append(descent_dict(one));
-    out["descents"] = descents;
-    out["estimate"] =
-        result.estimate.size() > 0 ? to_array(std::move(result.estimate)) : py::object(py::none());
-    out["status"] = std::string(to_string(result.status));
-    out["errors"] = to_array(errors.each);
-    out["averaged_errors"] = to_array(errors.averaged);
-    return out;
+    const bool averaged = result.estimate.size() > 0;
+    return py::dict("descents"_a = descents, "status"_a = std::string(to_string(result.status)),
+                    "estimate"_a = averaged ? to_array(std::move(result.estimate)) : py::object(py::none()),
+                    "errors"_a = to_array(errors.each), "averaged_errors"_a = to_array(errors.averaged));
 }
 
 /// (Bayes-optimal, plug-in), each (n, T, T).
@@ -179,12 +182,9 @@ py::tuple predict(const PythonDataset& dataset, const py::object& estimates, con
                   const Channel& channel, std::size_t threads) {
     const std::vector<linalg::Matrix> matrices = symmetric_matrices("estimate", estimates);
     const Overlap c = covariance("error", error, channel.layers());
-    estimators::Prediction result;
-    {
-        const py::gil_scoped_release unlock;
-        ThreadPool pool(threads);
-        result = estimators::predict(dataset.tokens(), matrices, c, channel, pool);
-    }
+    auto result = without_lock(threads, [&](ThreadPool& pool) {
+        return estimators::predict(dataset.tokens(), matrices, c, channel, pool);
+    });
     const std::vector<py::ssize_t> shape{result.plug_in.rows(), channel.tokens(), channel.tokens()};
     return py::make_tuple(reshaped(to_array(std::move(result.bayes_optimal)), shape),
                           reshaped(to_array(std::move(result.plug_in)), shape));
@@ -194,7 +194,6 @@ py::tuple predict(const PythonDataset& dataset, const py::object& estimates, con
 
 void bind_estimators(py::module_& module) {
     using estimators::AmpOptions;
-    using estimators::GradientDescentOptions;
     py::class_<AmpOptions>(module, "AmpOptions")
         .def(py::init<>())
         .def_readwrite("max_iterations", &AmpOptions::max_iterations)
@@ -206,61 +205,23 @@ void bind_estimators(py::module_& module) {
             [](AmpOptions& options, const py::object& name) {
                 options.response = estimators::parse_response("response", text("response", name));
             });
-    py::class_<GradientDescentOptions>(module, "DescentOptions")
-        .def(py::init<>())
-        .def_readwrite("width", &GradientDescentOptions::width)
-        .def_readwrite("learning_rate", &GradientDescentOptions::learning_rate)
-        .def_readwrite("beta1", &GradientDescentOptions::beta1)
-        .def_readwrite("beta2", &GradientDescentOptions::beta2)
-        .def_readwrite("epsilon", &GradientDescentOptions::epsilon)
-        .def_readwrite("max_steps", &GradientDescentOptions::max_steps)
-        .def_readwrite("batch_size", &GradientDescentOptions::batch_size)
-        .def_readwrite("gradient_tolerance", &GradientDescentOptions::gradient_tolerance)
-        .def_readwrite("loss_tolerance", &GradientDescentOptions::loss_tolerance)
-        .def_readwrite("seed", &GradientDescentOptions::seed)
-        .def_readwrite("record_stride", &GradientDescentOptions::record_stride)
-        .def_property(
-            "plain",
-            [](const GradientDescentOptions& options) {
-                return options.optimizer == estimators::Optimizer::gradient_descent;
-            },
-            [](GradientDescentOptions& options, bool plain) {
-                options.optimizer =
-                    plain ? estimators::Optimizer::gradient_descent : estimators::Optimizer::adam;
-            })
-        .def_property(
-            "single",
-            [](const GradientDescentOptions& options) {
-                return options.precision == data::Precision::float_precision;
-            },
-            [](GradientDescentOptions& options, bool single) {
-                options.precision =
-                    single ? data::Precision::float_precision : data::Precision::double_precision;
-            });
     py::class_<Checkpoint>(module, "Checkpoint")
-        .def(py::init<>())
-        .def_readwrite("file", &Checkpoint::file)
-        .def_readwrite("settings", &Checkpoint::settings)
-        .def_readwrite("every", &Checkpoint::every)
-        .def_readwrite("resume", &Checkpoint::resume);
+        .def(py::init<std::string, std::string, int, bool>(), "file"_a, "settings"_a, "every"_a, "resume"_a);
     module.def(
         "checkpoint_settings",
-        [](const std::string& file) { return estimators::read_descent_checkpoint(file).settings; },
-        py::arg("file"));
+        [](const std::string& file) { return estimators::read_descent_checkpoint(file).settings; }, "file"_a);
     module.def(
         "student_columns",
         [](double width, Eigen::Index dim) {
             check_positive("width", width);
             return estimators::student_columns(width, dim);
         },
-        py::arg("width"), py::arg("dim"));
-    module.def("run_amp", &run_amp, py::arg("dataset"), py::arg("model"), py::arg("options"),
-               py::arg("initial"), py::arg("initial_error"), py::arg("seed"), py::arg("threads"),
-               py::arg("progress"));
-    module.def("run_descent", &run_descent, py::arg("dataset"), py::arg("channel"), py::arg("options"),
-               py::arg("starts"), py::arg("checkpoint"), py::arg("threads"), py::arg("progress"));
-    module.def("predict", &predict, py::arg("dataset"), py::arg("estimates"), py::arg("error"),
-               py::arg("channel"), py::arg("threads"));
+        "width"_a, "dim"_a);
+    module.def("run_amp", &run_amp, "dataset"_a, "model"_a, "options"_a, "initial"_a, "initial_error"_a,
+               "seed"_a, "threads"_a, "progress"_a);
+    module.def("run_descent", &run_descent, "dataset"_a, "channel"_a, "settings"_a, "starts"_a,
+               "checkpoint"_a, "threads"_a, "progress"_a);
+    module.def("predict", &predict, "dataset"_a, "estimates"_a, "error"_a, "channel"_a, "threads"_a);
 }
 
 }  // namespace bayesaim::python

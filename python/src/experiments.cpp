@@ -37,18 +37,11 @@ py::dict point_dict(const Point& point) {
     return result;
 }
 
-py::list point_list(const std::vector<Point>& points) {
-    py::list result;
-    for (const Point& point : points) result.append(point_dict(point));
-    return result;
-}
-
 py::dict points_dict(const std::vector<Point>& points) {
-    py::dict out;
-    out["points"] = point_list(points);
-    out["csv"] = experiments::results_csv(points);
-    out["summary"] = experiments::summary_csv(points);
-    return out;
+    py::list list;
+    for (const Point& point : points) list.append(point_dict(point));
+    return py::dict("points"_a = list, "csv"_a = experiments::results_csv(points),
+                    "summary"_a = experiments::summary_csv(points));
 }
 
 /// The sweep runs on other threads, because only this thread receives Ctrl-C. `before` has outcomes to
@@ -61,14 +54,12 @@ py::dict run_sweep(const Experiment& experiment, const std::string& directory,
         return watch.report(static_cast<double>(now.finished) + now.fraction, static_cast<double>(now.total),
                             now.text);
     };
-    experiments::SweepResult result;
-    {
-        const py::gil_scoped_release unlock;
+    const auto result = without_lock([&] {
         auto running = std::async(std::launch::async,
                                   [&] { return experiments::run_sweep(experiment, directory, options); });
         while (running.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) watch.look();
-        result = running.get();
-    }
+        return running.get();
+    });
     watch.finish();
     py::dict out = points_dict(result.points);
     out["computed"] = result.computed;
@@ -93,29 +84,16 @@ py::dict rerun(const std::string& provenance, const std::string& directory, expe
 }
 
 py::dict merge(const std::vector<std::string>& directories, const std::string& output) {
-    std::vector<Point> points;
-    {
-        const py::gil_scoped_release unlock;
-        points = experiments::merge_sweeps({directories.begin(), directories.end()}, output);
-    }
-    return points_dict(points);
+    return points_dict(without_lock([&] {
+        return experiments::merge_sweeps({directories.begin(), directories.end()}, output);
+    }));
 }
 
 py::dict plan(const Experiment& experiment, const std::string& directory,
               const experiments::SweepOptions& options) {
-    experiments::SweepPlan found;
-    {
-        const py::gil_scoped_release unlock;
-        found = experiments::plan_sweep(experiment, directory, options);
-    }
-    py::dict out;
-    out["tasks"] = found.tasks;
-    out["done"] = found.done;
-    out["failed"] = found.failed;
-    out["missing"] = found.missing;
-    out["seconds"] = found.seconds;
-    out["measured"] = found.measured;
-    return out;
+    const auto found = without_lock([&] { return experiments::plan_sweep(experiment, directory, options); });
+    return py::dict("tasks"_a = found.tasks, "done"_a = found.done, "failed"_a = found.failed,
+                    "missing"_a = found.missing, "seconds"_a = found.seconds, "measured"_a = found.measured);
 }
 
 }  // namespace
@@ -134,35 +112,30 @@ void bind_experiments(py::module_& module) {
             return fmt::format("<Experiment '{}' of {} tasks>", experiment.name, experiment.tasks.size());
         });
     py::class_<experiments::SweepOptions>(module, "SweepOptions")
-        .def(py::init<>())
-        .def_readwrite("retry_failed", &experiments::SweepOptions::retry_failed)
-        .def_readwrite("threads", &experiments::SweepOptions::threads)
-        .def(
-            "set_shard",
-            [](experiments::SweepOptions& options, const std::string& text) {
-                options.shard = experiments::parse_shard("shard", text);
-            },
-            py::arg("text"));
+        .def(py::init([](const std::string& shard, bool retry_failed, std::size_t threads) {
+                 return experiments::SweepOptions{experiments::parse_shard("shard", shard), retry_failed,
+                                                  threads};
+             }),
+             "shard"_a, "retry_failed"_a, "threads"_a);
     module.def("estimator_names", [] { return names_of(experiments::estimator_table()); });
     module.def(
         "parse_experiment",
         [](const std::string& text, const std::string& source, const std::string& directory) {
             return experiments::parse_experiment(text, source, directory);
         },
-        py::arg("text"), py::arg("source"), py::arg("directory"));
+        "text"_a, "source"_a, "directory"_a);
     module.def(
         "read_experiment", [](const std::string& file) { return experiments::read_experiment(file); },
-        py::arg("file"));
+        "file"_a);
     module.def(
         "run_sweep",
         [](const Experiment& experiment, const std::string& directory,
            const experiments::SweepOptions& options,
            const py::object& progress) { return run_sweep(experiment, directory, options, progress, {}); },
-        py::arg("experiment"), py::arg("directory"), py::arg("options"), py::arg("progress"));
-    module.def("rerun", &rerun, py::arg("provenance"), py::arg("directory"), py::arg("options"),
-               py::arg("progress"));
-    module.def("merge", &merge, py::arg("directories"), py::arg("output"));
-    module.def("plan_sweep", &plan, py::arg("experiment"), py::arg("directory"), py::arg("options"));
+        "experiment"_a, "directory"_a, "options"_a, "progress"_a);
+    module.def("rerun", &rerun, "provenance"_a, "directory"_a, "options"_a, "progress"_a);
+    module.def("merge", &merge, "directories"_a, "output"_a);
+    module.def("plan_sweep", &plan, "experiment"_a, "directory"_a, "options"_a);
 }
 
 }  // namespace bayesaim::python

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Several layers at once: joint denoisers for large d, and networks run on tokens.
-#include <fmt/format.h>
-
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/encoder.hpp"
 #include "bayesaim/denoisers/joint.hpp"
@@ -29,12 +27,7 @@ LawList laws_of(const Priors& priors) {
 py::array cavity_covariance(const Priors& priors, const py::object& precision) {
     const LawList laws = laws_of(priors);
     const Overlap qhat = covariance("precision", precision, static_cast<int>(laws.size()));
-    Overlap result;
-    {
-        const py::gil_scoped_release unlock;
-        result = denoisers::cavity_covariance(laws, qhat);
-    }
-    return to_array(result);
+    return to_array(without_lock([&] { return denoisers::cavity_covariance(laws, qhat); }));
 }
 
 py::tuple denoise(const Priors& priors, const py::object& noisy, const py::object& noise_covariance,
@@ -50,12 +43,9 @@ py::tuple denoise(const Priors& priors, const py::object& noisy, const py::objec
                                                : JointMethod::automatic;
     options.linear_outside_support = linear_outside_support;
     options.seed = seed;
-    denoisers::JointlyDenoised result;
-    {
-        const py::gil_scoped_release unlock;
-        ThreadPool pool(threads);
-        result = denoisers::denoise_jointly(laws, matrices, delta, pool, options);
-    }
+    const auto result = without_lock(threads, [&](ThreadPool& pool) {
+        return denoisers::denoise_jointly(laws, matrices, delta, pool, options);
+    });
     return py::make_tuple(stacked(result.estimates), to_array(result.posterior_covariance),
                           result.method == JointMethod::innovation ? "innovation" : "combination");
 }
@@ -73,59 +63,40 @@ py::dict polynomial_estimator(const Priors& priors, const py::object& noise_cova
         polynomial = denoisers::polynomial_estimator(laws, delta, degree);
         if (!matrices.empty()) estimates = denoisers::evaluate(polynomial, matrices);
     }
-    py::dict out;
-    out["words"] = py::cast(polynomial.words);
-    out["coefficients"] = to_array(Matrix(polynomial.coefficients));
-    out["means"] = to_array(polynomial.means);
-    out["scales"] = to_array(polynomial.scales);
-    out["errors"] = stacked(polynomial.errors);
-    out["estimates"] = matrices.empty() ? py::object(py::none()) : stacked(estimates);
-    return out;
+    return py::dict("words"_a = polynomial.words,
+                    "coefficients"_a = to_array(Matrix(polynomial.coefficients)),
+                    "means"_a = to_array(polynomial.means), "scales"_a = to_array(polynomial.scales),
+                    "errors"_a = stacked(polynomial.errors),
+                    "estimates"_a = matrices.empty() ? py::object(py::none()) : stacked(estimates));
 }
 
-/// Calls f(T x d tokens, sample) for each of the (n, T, d) samples, without the lock.
+/// Calls f(T x d tokens) for each of the (n, T, d) samples, without the lock.
 template <class Function>
 void for_each_sample(const Array& tokens, Function f) {
     const py::gil_scoped_release unlock;
     const Eigen::Index n = tokens.shape(0), t = tokens.shape(1), d = tokens.shape(2);
     for (Eigen::Index i = 0; i < n; ++i)
-        f(Matrix(Eigen::Map<const channels::Rows>(tokens.data() + i * t * d, t, d)), i);
+        f(Matrix(Eigen::Map<const channels::Rows>(tokens.data() + i * t * d, t, d)));
 }
-
-/// An (n, L, T, columns) array from one matrix per sample and layer.
-struct LayerArray {
-    py::array_t<double> array;
-    double* next;
-
-    LayerArray(py::ssize_t n, std::size_t layers, py::ssize_t rows, py::ssize_t columns)
-        : array({n, static_cast<py::ssize_t>(layers), rows, columns}), next(array.mutable_data()) {}
-    void append(const Matrix& matrix) {
-        Eigen::Map<channels::Rows>(next, matrix.rows(), matrix.cols()) = matrix;
-        next += matrix.size();
-    }
-};
 
 py::dict run_encoder(const py::object& tokens, const py::object& weights, double beta, double residual) {
     const Array x = numbers("tokens", tokens, 3);
     const std::vector<Matrix> matrices = symmetric_matrices("weights", weights);
     const py::ssize_t n = x.shape(0), t = x.shape(1), d = x.shape(2);
-    LayerArray logits(n, matrices.size(), t, t), attention = LayerArray(n, matrices.size(), t, t),
-                                                 read_out = LayerArray(n, matrices.size(), t, d),
-                                                 states = LayerArray(n, matrices.size(), t, d);
-    for_each_sample(x, [&](const Matrix& sample, Eigen::Index) {
-        for (const data::EncoderLayer& layer : data::run_encoder(sample, matrices, {beta, residual})) {
-            logits.append(layer.logits);
-            attention.append(layer.attention);
-            read_out.append(layer.read_out);
-            states.append(layer.tokens);
+    std::vector<Matrix> logits, attention, read_out, states;  // layer by layer of each sample
+    for_each_sample(x, [&](const Matrix& sample) {
+        for (data::EncoderLayer& layer : data::run_encoder(sample, matrices, {beta, residual})) {
+            logits.push_back(std::move(layer.logits));
+            attention.push_back(std::move(layer.attention));
+            read_out.push_back(std::move(layer.read_out));
+            states.push_back(std::move(layer.tokens));
         }
     });
-    py::dict out;
-    out["logits"] = logits.array;
-    out["attention"] = attention.array;
-    out["read_out"] = read_out.array;
-    out["tokens"] = states.array;
-    return out;
+    const auto by_sample = [&](const std::vector<Matrix>& values, py::ssize_t columns) {
+        return reshaped(stacked(values), {n, static_cast<py::ssize_t>(matrices.size()), t, columns});
+    };
+    return py::dict("logits"_a = by_sample(logits, t), "attention"_a = by_sample(attention, t),
+                    "read_out"_a = by_sample(read_out, d), "tokens"_a = by_sample(states, d));
 }
 
 py::array multi_head_attention(const py::object& tokens, const py::object& heads, double beta,
@@ -133,9 +104,9 @@ py::array multi_head_attention(const py::object& tokens, const py::object& heads
     const Array x = numbers("tokens", tokens, 3);
     const std::vector<Matrix> matrices = symmetric_matrices("heads", heads);
     const auto averaging = mean_attention ? data::HeadAveraging::attention : data::HeadAveraging::logits;
-    std::vector<Matrix> result(static_cast<std::size_t>(x.shape(0)));
-    for_each_sample(x, [&](const Matrix& sample, Eigen::Index i) {
-        result[static_cast<std::size_t>(i)] = data::multi_head_attention(sample, matrices, beta, averaging);
+    std::vector<Matrix> result;
+    for_each_sample(x, [&](const Matrix& sample) {
+        result.push_back(data::multi_head_attention(sample, matrices, beta, averaging));
     });
     return stacked(result);
 }
@@ -144,13 +115,13 @@ py::array multi_head_attention(const py::object& tokens, const py::object& heads
 
 void bind_layers(py::module_& module) {
     using spectral::FreeMoments;
-    module.def("cavity_covariance", &cavity_covariance, py::arg("priors"), py::arg("precision"));
+    module.def("cavity_covariance", &cavity_covariance, "priors"_a, "precision"_a);
     module.def(
         "free_cumulants",
         [](const spectral::SpectralLaw& law, int count) {
             return to_array(spectral::free_cumulants(law, count));
         },
-        py::arg("law"), py::arg("count"));
+        "law"_a, "count"_a);
     py::class_<FreeMoments>(module, "FreeMoments")
         .def(py::init([](const Priors& priors, const py::object& noise_covariance, int longest) {
                  const LawList laws = laws_of(priors);
@@ -162,18 +133,17 @@ void bind_layers(py::module_& module) {
                      covariance("noise covariance", noise_covariance, static_cast<int>(laws.size()));
                  return std::make_unique<FreeMoments>(cumulants, noise, longest);
              }),
-             py::arg("priors"), py::arg("noise_covariance"), py::arg("longest"))
-        .def("moment", &FreeMoments::moment, py::arg("word"))
-        .def("signal_moment", &FreeMoments::signal_moment, py::arg("layer"), py::arg("word"))
-        .def("divergence", &FreeMoments::divergence, py::arg("layer"), py::arg("word"));
-    module.def("denoise_jointly", &denoise, py::arg("priors"), py::arg("noisy"), py::arg("noise_covariance"),
-               py::arg("method"), py::arg("linear_outside_support"), py::arg("seed"), py::arg("threads"));
-    module.def("polynomial_estimator", &polynomial_estimator, py::arg("priors"), py::arg("noise_covariance"),
-               py::arg("degree"), py::arg("noisy"));
-    module.def("run_encoder", &run_encoder, py::arg("tokens"), py::arg("weights"), py::arg("beta"),
-               py::arg("residual"));
-    module.def("multi_head_attention", &multi_head_attention, py::arg("tokens"), py::arg("heads"),
-               py::arg("beta"), py::arg("mean_attention"));
+             "priors"_a, "noise_covariance"_a, "longest"_a)
+        .def("moment", &FreeMoments::moment, "word"_a)
+        .def("signal_moment", &FreeMoments::signal_moment, "layer"_a, "word"_a)
+        .def("divergence", &FreeMoments::divergence, "layer"_a, "word"_a);
+    module.def("denoise_jointly", &denoise, "priors"_a, "noisy"_a, "noise_covariance"_a, "method"_a,
+               "linear_outside_support"_a, "seed"_a, "threads"_a);
+    module.def("polynomial_estimator", &polynomial_estimator, "priors"_a, "noise_covariance"_a, "degree"_a,
+               "noisy"_a);
+    module.def("run_encoder", &run_encoder, "tokens"_a, "weights"_a, "beta"_a, "residual"_a);
+    module.def("multi_head_attention", &multi_head_attention, "tokens"_a, "heads"_a, "beta"_a,
+               "mean_attention"_a);
 }
 
 }  // namespace bayesaim::python

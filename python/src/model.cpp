@@ -57,18 +57,16 @@ void bind_model(py::module_& module) {
                  return std::make_unique<model::Model>(
                      channel, std::vector<std::shared_ptr<const Prior>>(priors.begin(), priors.end()));
              }),
-             py::arg("priors"), py::arg("channel"), py::keep_alive<1, 2>(), py::keep_alive<1, 3>());
+             "priors"_a, "channel"_a, py::keep_alive<1, 2>(), py::keep_alive<1, 3>());
     module.def("channel_names", [] { return names_of(channels::channel_table()); });
     module.def("prior_names", [] { return names_of(priors::prior_table()); });
     const py::none none;
-    module.def("make_channel", &make_channel, py::arg("name"), py::arg("tokens") = none,
-               py::arg("beta") = none, py::arg("label_noise") = none, py::arg("layers") = none,
-               py::arg("residual") = none,
-               "A channel by its name on the command line; what is not given has the default there.\n\n"
+    module.def("make_channel", &make_channel, "name"_a, "tokens"_a = none, "beta"_a = none,
+               "label_noise"_a = none, "layers"_a = none, "residual"_a = none,
+               "A channel by its name on the command line, with the same defaults.\n\n"
                ">>> make_channel('softmax', tokens=3)");
-    module.def("make_prior", &make_prior, py::arg("name"), py::arg("width") = none,
-               py::arg("spectrum") = none, py::arg("heads") = none,
-               "A prior by its name on the command line; what is not given has the default there.\n\n"
+    module.def("make_prior", &make_prior, "name"_a, "width"_a = none, "spectrum"_a = none, "heads"_a = none,
+               "A prior by its name on the command line, with the same defaults.\n\n"
                ">>> make_prior('wishart', width=0.5)");
 }
 

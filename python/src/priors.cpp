@@ -15,33 +15,19 @@ namespace {
 
 using priors::Prior;
 
-std::unique_ptr<priors::UserSpectrum> user_spectrum(const py::object& eigenvalues,
+std::shared_ptr<priors::UserSpectrum> user_spectrum(const py::object& eigenvalues,
                                                     const py::object& weights) {
-    const Array x = numbers("eigenvalues", eigenvalues, 1);
-    const std::span<const double> positions(x.data(), static_cast<std::size_t>(x.size()));
-    if (weights.is_none()) return std::make_unique<priors::UserSpectrum>(positions);
-    const Array w = numbers("weights", weights, 1);
-    return std::make_unique<priors::UserSpectrum>(positions,
-                                                  std::span(w.data(), static_cast<std::size_t>(w.size())));
+    return from_atoms<priors::UserSpectrum>("eigenvalues", eigenvalues, weights);
 }
 
 /// A prior written in Python: it defines spectrum(), whose default sample() is a Haar rotation, or law() and
 /// sample(). The law is computed once.
-class PythonPrior final : public Prior {
+class PythonPrior final : public PythonSubclass<Prior> {
   public:
-    std::string name() const override {
-        const py::gil_scoped_acquire lock;
-        const py::function own = py::get_override(as_prior(), "name");
-        if (own) return returned<std::string>("name", "a text", own());
-        return type_name(py::cast(as_prior()));
-    }
-    Parameters parameters() const override {
-        const py::gil_scoped_acquire lock;
-        const py::function own = py::get_override(as_prior(), "parameters");
-        Parameters result;
-        if (own) append_parameters(own(), result);
-        return result;
-    }
+    PythonPrior() : PythonSubclass("prior") {}
+
+    std::string name() const override { return own_name(); }
+    Parameters parameters() const override { return with_own({}); }
     const spectral::SpectralLaw& law() const override {
         if (law_ == nullptr) find_law();
         return *law_;
@@ -50,8 +36,8 @@ class PythonPrior final : public Prior {
                           ThreadPool& pool) const override {
         {
             const py::gil_scoped_acquire lock;
-            if (const py::function own = py::get_override(as_prior(), "sample")) {
-                linalg::Matrix matrix = symmetric_matrix("sample", own(dim, seed, index));
+            if (const py::object own = call("sample", dim, seed, index)) {
+                linalg::Matrix matrix = symmetric_matrix("sample", own);
                 check_size("dimension of the sample", matrix.rows(), dim);
                 return matrix;
             }
@@ -61,22 +47,20 @@ class PythonPrior final : public Prior {
     }
 
   private:
-    const Prior* as_prior() const { return this; }
     // A method written in Python may release the lock: the first law that a thread stores is kept.
     void find_law() const {
         const py::gil_scoped_acquire lock;
-        const py::function own = py::get_override(as_prior(), "law");
-        if (!own) {
+        const py::object given = call("law");
+        if (!given) {
             law_ = &spectrum().law();
             return;
         }
-        const py::object given = own();
         if (!py::isinstance<spectral::SpectralLaw>(given))
             throw py::type_error(
                 fmt::format("{}.law must return a SpectralLaw, got {}", name(), type_name(given)));
         if (law_ != nullptr) return;
         // An attribute, so that the garbage collector sees a law that refers to its prior.
-        const py::object self = py::cast(as_prior());
+        const py::object self = py::cast(as_base());
         if (PyObject_GenericSetAttr(self.ptr(), py::str("_bayesaim_law").ptr(), given.ptr()) != 0) {
             PyErr_Clear();  // __slots__
             kept_ = given;
@@ -85,9 +69,8 @@ class PythonPrior final : public Prior {
     }
     const priors::UserSpectrum& spectrum() const {  // with the lock
         if (spectrum_ != nullptr) return *spectrum_;
-        const py::function own = py::get_override(as_prior(), "spectrum");
-        if (!own) throw py::type_error("a prior needs a method spectrum, or law and sample");
-        const py::object given = own();
+        const py::object given = call("spectrum");
+        if (!given) throw py::type_error("a prior needs a method spectrum, or law and sample");
         const bool weighted = py::isinstance<py::tuple>(given) && py::len(given) == 2;
         auto found = weighted ? user_spectrum(given[py::int_(0)], given[py::int_(1)])
                               : user_spectrum(given, py::none());
@@ -95,7 +78,7 @@ class PythonPrior final : public Prior {
         return *spectrum_;
     }
 
-    mutable std::unique_ptr<priors::UserSpectrum> spectrum_;
+    mutable std::shared_ptr<priors::UserSpectrum> spectrum_;
     mutable py::object kept_;
     mutable std::atomic<const spectral::SpectralLaw*> law_ = nullptr;
 };
@@ -127,47 +110,31 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
                 check_at_least("dim", size, 1);
                 check_between("threads", workers, 0, 1024);
                 const std::uint64_t stream = seed_number("seed", seed), draw = seed_number("index", index);
-                linalg::Matrix result;
-                {
-                    const py::gil_scoped_release unlock;
-                    ThreadPool pool(static_cast<std::size_t>(workers));
-                    result = prior.sample(size, stream, draw, pool);
-                }
-                return to_array(std::move(result));
+                return to_array(without_lock(static_cast<std::size_t>(workers), [&](ThreadPool& pool) {
+                    return prior.sample(size, stream, draw, pool);
+                }));
             },
-            py::arg("dim"), py::arg("seed") = 0, py::arg("index") = 0, py::arg("threads") = 1,
+            "dim"_a, "seed"_a = 0, "index"_a = 0, "threads"_a = 1,
             "A draw of S, addressed by seed and index.\n\n>>> Wishart(0.5).sample(100, seed=1)")
         .def("__repr__",
              [](const py::object& self) { return call_text(self, self.cast<const Prior&>().parameters()); });
-    py::class_<priors::Wishart, Prior, std::shared_ptr<priors::Wishart>>(
+    const std::pair width(&number, "width"_a = 1);
+    bind_class<priors::Wishart, Prior>(
         module, "Wishart",
-        "Tied attention: S = W W^T / sqrt(r d), W of size d x r, r = width d.\n\n>>> Wishart(0.5)")
-        .def(py::init([](const py::object& width) {
-                 return std::make_shared<priors::Wishart>(number("width", width));
-             }),
-             py::arg("width") = 1);
-    py::class_<priors::MultiHead, Prior, std::shared_ptr<priors::MultiHead>>(
+        "Tied attention: S = W W^T / sqrt(r d), W of size d x r, r = width d.\n\n>>> Wishart(0.5)", width);
+    bind_class<priors::MultiHead, Prior>(
         module, "MultiHead",
         "Mean of M tied heads, all that softmax of their mean logits reveals: S = (1/M) sum_m W_m W_m^T / "
-        "sqrt(r d), "
-        "r = width d.\n\n>>> MultiHead(heads=4, width=0.5)")
-        .def(py::init([](const py::object& heads, const py::object& width) {
-                 return std::make_shared<priors::MultiHead>(whole_number("heads", heads),
-                                                            number("width", width));
-             }),
-             py::arg("heads"), py::arg("width") = 1);
-    py::class_<priors::Wigner, Prior, std::shared_ptr<priors::Wigner>>(
+        "sqrt(r d), r = width d.\n\n>>> MultiHead(heads=4, width=0.5)",
+        std::pair(&whole_number, "heads"_a), width);
+    bind_class<priors::Wigner, Prior>(
         module, "Wigner",
-        "Gaussian orthogonal ensemble, spectrum on [-2, 2]: mmse(D) = D/(1 + D).\n\n>>> Wigner()")
-        .def(py::init<>());
+        "Gaussian orthogonal ensemble, spectrum on [-2, 2]: mmse(D) = D/(1 + D).\n\n>>> Wigner()");
     py::class_<priors::UserSpectrum, Prior, std::shared_ptr<priors::UserSpectrum>>(
         module, "UserSpectrum",
         "S = O diag(eigenvalues) O^T with O Haar distributed.\n\n>>> UserSpectrum([-1, 0, 1], [0.25, 0.5, "
         "0.25])")
-        .def(py::init([](const py::object& eigenvalues, const py::object& weights) {
-                 return std::shared_ptr<priors::UserSpectrum>(user_spectrum(eigenvalues, weights));
-             }),
-             py::arg("eigenvalues"), py::arg("weights") = py::none());
+        .def(py::init(&user_spectrum), "eigenvalues"_a, "weights"_a = py::none());
 }
 
 }  // namespace bayesaim::python

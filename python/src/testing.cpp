@@ -37,8 +37,8 @@ void bind_testing(py::module_& module) {
                               testing::ChannelContractOptions{overlap, error, samples, prediction_samples,
                                                               seed, label_noise, score_accuracy});
         },
-        py::arg("channel"), py::arg("overlap"), py::arg("error"), py::arg("samples"),
-        py::arg("prediction_samples"), py::arg("seed"), py::arg("label_noise"), py::arg("score_accuracy"));
+        "channel"_a, "overlap"_a, "error"_a, "samples"_a, "prediction_samples"_a, "seed"_a, "label_noise"_a,
+        "score_accuracy"_a);
     module.def(
         "check_prior",
         [](const priors::Prior& prior, Eigen::Index dim, int draws, double smallest_noise_variance,
@@ -48,8 +48,7 @@ void bind_testing(py::module_& module) {
                 prior, testing::prior_checks(),
                 testing::PriorContractOptions{dim, draws, smallest_noise_variance, largest_noise_variance});
         },
-        py::arg("prior"), py::arg("dim"), py::arg("draws"), py::arg("smallest_noise_variance"),
-        py::arg("largest_noise_variance"));
+        "prior"_a, "dim"_a, "draws"_a, "smallest_noise_variance"_a, "largest_noise_variance"_a);
 }
 
 }  // namespace bayesaim::python

@@ -112,32 +112,23 @@ py::list curve(const Model& model, const Array& alpha, const std::string& branch
 py::array trajectory(const Model& model, double alpha, int iterations, bool informed,
                      const TheorySettings& settings) {
     const auto prior = settings.curve_of(model);
-    std::vector<theory::OrderParameters> points;
-    {
-        const py::gil_scoped_release unlock;
-        ThreadPool pool(settings.threads);
-        points = state_evolution_trajectory(*prior, model.channel(), alpha, iterations, start_of(informed),
-                                            settings.with_pool(&pool));
-    }
+    const auto points = without_lock(settings.threads, [&](ThreadPool& pool) {
+        return state_evolution_trajectory(*prior, model.channel(), alpha, iterations, start_of(informed),
+                                          settings.with_pool(&pool));
+    });
     return history(points, model.layers(), [](const auto& point) { return point.error; });
 }
 
 py::dict thresholds(const Model& model, double lowest, double highest, const TheorySettings& settings) {
     const auto prior = settings.curve_of(model);
-    theory::Thresholds found;
-    {
-        const py::gil_scoped_release unlock;
-        ThreadPool pool(settings.threads);
-        found = find_thresholds(*prior, model.channel(), {.lowest = lowest, .highest = highest},
-                                settings.with_pool(&pool));
-    }
-    py::dict result;
-    result["weak_recovery_scaled"] = found.weak_recovery_scaled;
-    result["strong_recovery"] = found.strong_recovery;
-    result["information_theoretic"] = found.information_theoretic;
-    result["algorithmic"] = found.algorithmic;
-    result["spinodal"] = found.appears;
-    return result;
+    const auto found = without_lock(settings.threads, [&](ThreadPool& pool) {
+        return find_thresholds(*prior, model.channel(), {.lowest = lowest, .highest = highest},
+                               settings.with_pool(&pool));
+    });
+    return py::dict("weak_recovery_scaled"_a = found.weak_recovery_scaled,
+                    "strong_recovery"_a = found.strong_recovery,
+                    "information_theoretic"_a = found.information_theoretic,
+                    "algorithmic"_a = found.algorithmic, "spinodal"_a = found.appears);
 }
 
 double recovery_growth_rate(const Model& model, double alpha, const TheorySettings& settings) {
@@ -153,16 +144,13 @@ double recovery_growth_rate(const Model& model, double alpha, const TheorySettin
 void bind_theory(py::module_& module) {
     py::class_<TheorySettings>(module, "TheorySettings")
         .def(py::init<bool, double, int, const py::object&, int, std::uint64_t, std::size_t>(),
-             py::arg("small_width"), py::arg("tolerance"), py::arg("max_iterations"), py::arg("method"),
-             py::arg("integration_points"), py::arg("seed"), py::arg("threads"));
-    module.def("theory_curve", &curve, py::arg("model"), py::arg("alpha"), py::arg("branch"),
-               py::arg("generalization"), py::arg("free_entropy"), py::arg("settings"), py::arg("progress"));
-    module.def("trajectory", &trajectory, py::arg("model"), py::arg("alpha"), py::arg("iterations"),
-               py::arg("informed"), py::arg("settings"));
-    module.def("thresholds", &thresholds, py::arg("model"), py::arg("lowest"), py::arg("highest"),
-               py::arg("settings"));
-    module.def("recovery_growth_rate", &recovery_growth_rate, py::arg("model"), py::arg("alpha"),
-               py::arg("settings"));
+             "small_width"_a, "tolerance"_a, "max_iterations"_a, "method"_a, "integration_points"_a, "seed"_a,
+             "threads"_a);
+    module.def("theory_curve", &curve, "model"_a, "alpha"_a, "branch"_a, "generalization"_a, "free_entropy"_a,
+               "settings"_a, "progress"_a);
+    module.def("trajectory", &trajectory, "model"_a, "alpha"_a, "iterations"_a, "informed"_a, "settings"_a);
+    module.def("thresholds", &thresholds, "model"_a, "lowest"_a, "highest"_a, "settings"_a);
+    module.def("recovery_growth_rate", &recovery_growth_rate, "model"_a, "alpha"_a, "settings"_a);
 }
 
 }  // namespace bayesaim::python

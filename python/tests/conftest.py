@@ -39,12 +39,11 @@ def program():
 
 @pytest.fixture
 def script():
-    """Runs Python code in a process of its own."""
+    """Runs Python code in a process of its own: what it prints."""
 
-    def run(code, **environment):
-        run = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
-        )
+    def run(code, cwd=None, **environment):
+        environment = {**os.environ, **environment}
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, cwd=cwd, env=environment)
         assert run.returncode == 0, run.stderr
         return run.stdout.strip()
 

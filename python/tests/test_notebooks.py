@@ -4,8 +4,6 @@ import json
 import os
 import pathlib
 import re
-import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -26,21 +24,16 @@ def test_there_are_notebooks():
     assert [notebook.stem for notebook in NOTEBOOKS] == ["hardmax_correction", "my_own_channel", "my_own_data"]
 
 
-def run(cells, directory):
-    run = subprocess.run([sys.executable, "-c", "\n".join(cells)], cwd=directory, capture_output=True, text=True, timeout=200)
-    assert run.returncode == 0, run.stderr
-
-
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs(notebook, tmp_path):
+def test_notebook_runs(script, notebook, tmp_path):
     cells = list(code_of(notebook))
     assert 4 <= len(cells) <= 10
-    run(cells, tmp_path)
+    script("\n".join(cells), tmp_path)
 
 
-def test_the_guide_runs(tmp_path):
+def test_the_guide_runs(script, tmp_path):
     text = (pathlib.Path(os.environ["BAYESAIM_SOURCE_DIR"]) / "docs" / "python.md").read_text()
     blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)]
     code = [block for block in blocks if not block.lstrip().startswith("pip install")]
     assert len(code) == len(blocks) - 1 == 4
-    run([*code, "bayesaim.theory(TwoLevels(), channel, 0.1)"], tmp_path)
+    script("\n".join([*code, "bayesaim.theory(TwoLevels(), channel, 0.1)"]), tmp_path)

@@ -123,14 +123,13 @@ print(blas, result.error)
     assert int(blas) == min(2, os.cpu_count()) and float(error) > 0
 
 
-def test_kernels_are_those_of_the_program(script):
+def test_kernels_are_those_of_the_program(script, monkeypatch):
     code = "import warnings; warnings.simplefilter('error'); import bayesaim, os; print(bayesaim._core.better_blas_kernels(), 'OPENBLAS_CORETYPE' in os.environ)"
-    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert run.stdout.strip() == "None False", run.stderr
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    assert script(code) == "None False"
 
 
-def test_pip_installs_it(tmp_path):
+def test_pip_installs_it(script, tmp_path):
     if importlib.util.find_spec("pip") is None or importlib.util.find_spec("wheel") is None:
         pytest.skip("needs python3-pip and python3-wheel")
     source = os.environ["BAYESAIM_SOURCE_DIR"]
@@ -140,12 +139,7 @@ def test_pip_installs_it(tmp_path):
         check=True, timeout=200, capture_output=True,
     )  # fmt: skip
     code = "import bayesaim; print(bayesaim.__file__, bayesaim.theory(bayesaim.Wishart(0.5), bayesaim.Softmax(2), 0.1).estimation_error[0])"
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    file, error = run.stdout.split()
+    file, error = script(code, tmp_path, PYTHONPATH=str(tmp_path / "site")).split()
     assert file.startswith(str(tmp_path)) and 0 < float(error) < 1
     assert (tmp_path / "site" / "bayesaim" / "_core.pyi").exists()
     assert (tmp_path / "site" / "bayesaim" / "py.typed").exists()

@@ -133,7 +133,7 @@ def test_shards_merged_and_done_again(program, tmp_path):
     assert bayesaim.rerun(tmp_path / "theirs" / "provenance.json", tmp_path / "third").same_bits == 0
     with pytest.raises(ValueError, match="directory must be one in which something is left to do, got .*third"):
         bayesaim.rerun(tmp_path / "theirs" / "provenance.json", tmp_path / "third")
-    with pytest.raises(ValueError, match="directory must be another one"):
+    with pytest.raises(ValueError, match="directory must be other than that of the result"):
         bayesaim.rerun(tmp_path / "mine" / "provenance.json", tmp_path / "shard-1" / ".." / "mine")
     with pytest.raises(TypeError, match="directories must be a list of directories, got str"):
         bayesaim.merge("mine", tmp_path / "other")

@@ -285,7 +285,7 @@ TEST(RerunCommand, SaysWhetherTheBitsAreTheSame) {
     EXPECT_EQ(different.json()["directory"], place.file("changed-rerun"));  // named after the file
     EXPECT_EQ(different.json()["different"], 1);
     cli::expect_bad_usage({("rerun " + result + " --output " + directory + "/").c_str(),
-                           "--output must be another directory than that of the result"});
+                           "--output must be a directory other than that of the result"});
 }
 
 TEST(SweepCommand, TheExampleRuns) {

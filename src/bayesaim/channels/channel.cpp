@@ -21,16 +21,6 @@ double relative_error(const numerics::Estimate& estimate) {
     return estimate.value != 0 ? std::abs(estimate.standard_error / estimate.value) : 0;
 }
 
-/// to^l += sum_k root_lk z^k, where z^k are the K columns of z from first + k K on.
-template <class Points>
-void add_correlated(const Overlap& root, const Points& z, Eigen::Index first, Eigen::Index pairs, Rows& to) {
-    for (Eigen::Index l = 0; l < root.rows(); ++l) {
-        for (Eigen::Index k = 0; k <= l; ++k) {
-            to.middleCols(l * pairs, pairs) += root(l, k) * z.middleCols(first + k * pairs, pairs).matrix();
-        }
-    }
-}
-
 /// A batch of random points.
 struct Sample {
     Rows omega, index, other;   // other: a second htilde of the same omega
@@ -44,7 +34,7 @@ std::vector<numerics::Estimate> average(const Channel& channel, const OrderParam
     check_at_least("shifts of the integration", integration.shifts, 2);
     check_at_least("points of the integration", integration.points, 1);
     check_parameters(parameters, channel.layers());
-    const Eigen::Index pairs = channel.pairs(), all = channel.layers() * pairs;
+    const Eigen::Index all = channel.layers() * channel.pairs();
     const Overlap known = linalg::lower_root(2 * parameters.overlap),
                   rest = linalg::lower_root(2 * parameters.error);
     const numerics::ShiftedSobol sobol(static_cast<int>(3 * all), integration.shifts,
@@ -54,10 +44,10 @@ std::vector<numerics::Estimate> average(const Channel& channel, const OrderParam
         functions, largest_batch,
         [&](const Eigen::ArrayXXd& z, std::size_t first, Eigen::VectorXd& sums) {
             Sample sample{Rows::Zero(z.rows(), all), {}, {}, integration.seed, first};
-            add_correlated(known, z, 0, pairs, sample.omega);
+            add_correlated(known, z.leftCols(all), sample.omega);
             sample.index = sample.other = sample.omega;
-            add_correlated(rest, z, all, pairs, sample.index);
-            add_correlated(rest, z, 2 * all, pairs, sample.other);
+            add_correlated(rest, z.middleCols(all, all), sample.index);
+            add_correlated(rest, z.rightCols(all), sample.other);
             add(sample, sums);
         },
         integration.pool);
@@ -76,6 +66,15 @@ Eigen::VectorXd pair_scales(int tokens) {
 
 Rows output_values(const Channel& channel, const ConstRowsRef& outputs) {
     return channel.logarithmic_outputs() ? Rows(outputs.array().exp()) : Rows(outputs);
+}
+
+void add_correlated(const Overlap& root, const Eigen::Ref<const Eigen::ArrayXXd>& z, Rows& to) {
+    const Eigen::Index width = z.cols() / root.rows();
+    for (Eigen::Index l = 0; l < root.rows(); ++l) {
+        for (Eigen::Index k = 0; k <= l; ++k) {
+            to.middleCols(l * width, width) += root(l, k) * z.middleCols(k * width, width).matrix();
+        }
+    }
 }
 
 void check_parameters(const OrderParameters& parameters, int layers) {
@@ -174,7 +173,7 @@ void Channel::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRe
     for (int shift = 0; shift < prediction_shifts; ++shift) {
         sobol.fill_normal(shift, 0, z);
         Rows deviation = Rows::Zero(prediction_points, omega.cols());
-        add_correlated(root, z, 0, pairs(), deviation);
+        add_correlated(root, z, deviation);
         for (Eigen::Index k = 0; k < prediction_points; ++k) {
             index = omega.rowwise() + deviation.row(k);
             draw(index, 0, 0, outputs);

@@ -151,8 +151,10 @@ class Channel {
     virtual double slope_step() const { return 1e-4; }
 };
 
-/// Position of the pair (a, b), a <= b, among the K pairs of T tokens.
-constexpr int pair_index(int a, int b, int tokens) { return a * tokens - a * (a - 1) / 2 + b - a; }
+/// Position of the pair of a and b, in either order, among the K pairs of T tokens.
+constexpr int pair_index(int a, int b, int tokens) {
+    return a > b ? pair_index(b, a, tokens) : a * tokens - a * (a - 1) / 2 + b - a;
+}
 
 /// Rejects absurd sizes; the theory is used for far fewer tokens.
 inline constexpr int max_tokens = 1000;
@@ -162,6 +164,9 @@ Eigen::VectorXd pair_scales(int tokens);
 
 /// Converts outputs of draw() to the form of predict(): the exponential if they are logarithms.
 Rows output_values(const Channel& channel, const ConstRowsRef& outputs);
+
+/// to^l += sum_k root_lk z^k, with columns in blocks, one block per layer; root is a lower triangle.
+void add_correlated(const Overlap& root, const Eigen::Ref<const Eigen::ArrayXXd>& z, Rows& to);
 
 /// Throws InvalidArgument unless q and C are L x L with diagonals that an overlap and an error can have.
 void check_parameters(const OrderParameters& parameters, int layers);

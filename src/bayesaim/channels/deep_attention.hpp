@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "bayesaim/channels/layered_channel.hpp"
+#include "bayesaim/channels/posteriors/layer_posterior.hpp"
 #include "bayesaim/channels/posteriors/zoomed_rule.hpp"
 
 namespace bayesaim::channels {
@@ -25,18 +26,14 @@ class DeepAttention final : public LayeredChannel {
   public:
     explicit DeepAttention(const DeepAttentionOptions& options = {});
 
-    std::string name() const override { return "deep-softmax"; }
-    std::vector<std::pair<std::string, double>> parameters() const override;
-    int tokens() const override { return options_.tokens; }
-    int layers() const override { return options_.layers; }
     bool logarithmic_outputs() const override { return true; }
-    void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
-              RowsRef outputs) const override;
-    std::vector<LayerMoments> posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
-                                        const Overlap& variance) const override;
 
   private:
-    DeepAttentionOptions options_;
+    TokenMatrix output(const TokenMatrix& logits, const TokenMatrix& mixing) const override;
+    LayerMoments posterior_of(const double* log_y, const Eigen::VectorXd& omega,
+                              const Overlap& variance) const override;
+
+    ZoomOptions quadrature_;
     std::shared_ptr<const LayerPosterior> sampled_posterior_;
 };
 

@@ -13,28 +13,16 @@ namespace {
 
 constexpr double unresolved = 0.02;  // from this error of the quadrature on, sampling is tried
 
-const DeepSequenceOptions& checked(const DeepSequenceOptions& options) {
-    check_between("deep-seq2seq channel: layers", options.layers, 2, linalg::max_layers);
-    check_between("deep-seq2seq channel: residual", options.residual, 0, 1e6);
-    check_between("deep-seq2seq channel: beta", options.beta, 1e-6, 100);
-    return options;
-}
-
 }  // namespace
 
 DeepSequence::DeepSequence(const DeepSequenceOptions& options)
-    : LayeredChannel(2),
-      options_(checked(options)),
+    : LayeredChannel("deep-seq2seq", {options.layers, 2, options.beta, options.residual}, 100),
+      quadrature_(options.quadrature),
       sampled_posterior_(options.layers, options.beta, options.residual, options.points) {}
-
-std::vector<std::pair<std::string, double>> DeepSequence::parameters() const {
-    return {
-        {"layers", layers()}, {"tokens", tokens()}, {"beta", options_.beta}, {"residual", options_.residual}};
-}
 
 void DeepSequence::check_outputs(const ConstRowsRef& outputs) const {
     Channel::check_outputs(outputs);
-    const double row_sum = std::pow(options_.residual + 1, layers() - 1);
+    const double row_sum = std::pow(model().residual + 1, layers() - 1);
     for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
         for (int a = 0; a < 2; ++a) {
             const double first = outputs(i, 2 * a), second = outputs(i, 2 * a + 1);
@@ -48,39 +36,19 @@ void DeepSequence::check_outputs(const ConstRowsRef& outputs) const {
     }
 }
 
-void DeepSequence::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, RowsRef outputs) const {
-    check_size("columns of the indices", index.cols(), layers() * pairs());
-    for (Eigen::Index i = 0; i < index.rows(); ++i) {
-        const double* htilde = index.data() + i * index.outerStride();
-        const TokenMatrix mixing = mixing_matrix(htilde, layers() - 1, 2, options_.beta, options_.residual);
-        const TokenMatrix h = index_matrix(htilde + (layers() - 1) * pairs(), 2);
-        const TokenMatrix y = row_softmax(mixing * h * mixing.transpose(), options_.beta) * mixing;
-        outputs.row(i) << y(0, 0), y(0, 1), y(1, 0), y(1, 1);
-    }
+TokenMatrix DeepSequence::output(const TokenMatrix& logits, const TokenMatrix& mixing) const {
+    return row_softmax(logits, model().beta) * mixing;
 }
 
-std::vector<LayerMoments> DeepSequence::posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
-                                                  const Overlap& variance) const {
-    check_size("columns of omega", omega.cols(), layers() * pairs());
-    check_size("layers of the variance", variance.rows(), layers());
-    std::vector<LayerMoments> result;
-    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
-        const Eigen::VectorXd centre = coordinates(omega, i);
-        const Eigen::Vector4d y = outputs.row(i).transpose();
-        if (layers() > 2) {
-            result.push_back(sampled_posterior_(y, centre, variance));
-            continue;
-        }
-        const TwoLayerPrior prior{{centre.head<2>(), centre.tail<2>()}, variance};
-        LayerMoments moments = layer_moments(
-            sequence_posterior({y[1], y[2]}, prior, options_.beta, options_.residual, options_.quadrature));
-        if (!(moments.error <= unresolved)) {
-            const LayerMoments sampled = sampled_posterior_(y, centre, variance);
-            if (!(moments.error <= sampled.error)) moments = sampled;
-        }
-        result.push_back(std::move(moments));
-    }
-    return result;
+LayerMoments DeepSequence::posterior_of(const double* output, const Eigen::VectorXd& omega,
+                                        const Overlap& variance) const {
+    const Eigen::Vector4d y(output);
+    if (layers() > 2) return sampled_posterior_(y, omega, variance);
+    const LayerMoments moments =
+        sequence_posterior({y[1], y[2]}, omega, variance, model().beta, model().residual, quadrature_);
+    if (moments.error <= unresolved) return moments;
+    const LayerMoments sampled = sampled_posterior_(y, omega, variance);
+    return moments.error <= sampled.error ? moments : sampled;
 }
 
 }  // namespace bayesaim::channels

@@ -26,19 +26,15 @@ class DeepSequence final : public LayeredChannel {
   public:
     explicit DeepSequence(const DeepSequenceOptions& options = {});
 
-    std::string name() const override { return "deep-seq2seq"; }
-    std::vector<std::pair<std::string, double>> parameters() const override;
-    int tokens() const override { return 2; }
-    int layers() const override { return options_.layers; }
     /// Outputs lie between 0 and the row sum (c+1)^(L-1).
     void check_outputs(const ConstRowsRef& outputs) const override;
-    void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
-              RowsRef outputs) const override;
-    std::vector<LayerMoments> posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
-                                        const Overlap& variance) const override;
 
   private:
-    DeepSequenceOptions options_;
+    TokenMatrix output(const TokenMatrix& logits, const TokenMatrix& mixing) const override;
+    LayerMoments posterior_of(const double* output, const Eigen::VectorXd& omega,
+                              const Overlap& variance) const override;
+
+    ZoomOptions quadrature_;
     ReadoutPosterior sampled_posterior_;
 };
 

@@ -24,36 +24,97 @@ namespace {
 
 using Labels = std::array<int, HardmaxRecursion::max_tokens>;
 
-/// The score of two tokens for a batch, exact or as printed.
-void score_pairs(const ConstRowsRef& outputs, const ConstRowsRef& omega, double variance,
-                 hardmax_pair::Score kind, RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) {
+/// The score of two tokens for a batch, exact or as printed. Returns the sum of the slopes of the exact one.
+double score_pairs(const ConstRowsRef& outputs, const ConstRowsRef& omega, double variance,
+                   hardmax_pair::Score kind, RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) {
+    double slopes = 0;
     for (Eigen::Index i = 0; i < omega.rows(); ++i) {
         const Eigen::Vector3d w = omega.row(i);
-        Eigen::Vector3d score;
-        const double value = hardmax_pair::evaluate(outputs(i, 0) > 0.5, outputs(i, 3) > 0.5, w.data(),
-                                                    variance, kind, score.data());
-        g.row(i) = score;
-        if (log_z.size() > 0) log_z[i] = value;
+        const auto at =
+            hardmax_pair::evaluate(outputs(i, 0) > 0.5, outputs(i, 3) > 0.5, w.data(), variance, kind);
+        g.row(i) << at.g[0], at.g[1], at.g[2];
+        if (log_z.size() > 0) log_z[i] = at.log_z;
+        slopes += at.slope;
     }
+    return slopes;
+}
+
+/// Calls visit(labels) for every label that is plausible given omega at unit variance: each row's label is
+/// within `margin` standard deviations of the row's largest entry. Makes no call if a single label is left,
+/// which is then certain. Returns false without a call if there are more than `most`. The number of plausible
+/// labels does not change when tokens are permuted.
+template <class Visit>
+bool for_plausible_labels(const Eigen::VectorXd& omega, int tokens, std::size_t most, Visit visit) {
+    constexpr double margin = 7;
+    std::vector<std::vector<int>> candidates(static_cast<std::size_t>(tokens));
+    std::size_t count = 1;
+    for (int a = 0; a < tokens; ++a) {
+        const auto entry = [&](int b) {
+            const double variance = a == b ? 1 : 0.5;
+            return std::pair(omega[pair_index(a, b, tokens)] * std::sqrt(variance), variance);
+        };
+        auto [largest, largest_variance] = entry(0);
+        for (int b = 1; b < tokens; ++b) {
+            if (entry(b).first > largest) std::tie(largest, largest_variance) = entry(b);
+        }
+        auto& row = candidates[static_cast<std::size_t>(a)];
+        for (int b = 0; b < tokens; ++b) {
+            const auto [h, variance] = entry(b);
+            if (largest - h <= margin * std::sqrt(variance + largest_variance)) row.push_back(b);
+        }
+        count *= row.size();
+    }
+    if (count > most) return false;
+    if (count == 1) return true;
+    std::vector<int> labels(candidates.size());
+    for (std::size_t number = 0; number < count; ++number) {
+        std::size_t rest = number;
+        for (std::size_t a = 0; a < labels.size(); ++a) {
+            labels[a] = candidates[a][rest % candidates[a].size()];
+            rest /= candidates[a].size();
+        }
+        visit(labels);
+    }
+    return true;
+}
+
+/// The leading entry of a row of h and how far it may fall until the second one overtakes it.
+struct Lead {
+    int pair = 0;              // of the largest entry
+    double threshold = 0;      // the value of z[pair] at which it ties with the second
+    double gap_deviation = 0;  // of the gap of both given omega, in units of z[pair] times the spread
+};
+
+Lead lead(const Eigen::VectorXd& z, int row, int tokens) {
+    const auto pair = [&](int b) { return pair_index(row, b, tokens); };
+    const auto inverse_tau = [&](int b) { return b == row ? 1 : std::sqrt(0.5); };
+    const auto h = [&](int b) { return z[pair(b)] * inverse_tau(b); };
+    int first = 0, second = 1;
+    if (h(second) > h(first)) std::swap(first, second);
+    for (int b = 2; b < tokens; ++b) {
+        if (h(b) > h(first)) {
+            second = std::exchange(first, b);
+        } else if (h(b) > h(second)) {
+            second = b;
+        }
+    }
+    const double unit = inverse_tau(first);
+    return {pair(first), h(second) / unit, std::hypot(unit, inverse_tau(second)) / unit};
 }
 
 }  // namespace
 
-void read_labels(const double* output, int tokens, int* labels) {
-    for (int a = 0; a < tokens; ++a) {
-        labels[a] =
-            static_cast<int>(std::max_element(output + a * tokens, output + (a + 1) * tokens) - output) -
-            a * tokens;
-    }
-}
+Hardmax::Hardmax(int tokens) : Hardmax(tokens, hardmax_pair::Score::exact) {}
 
-Hardmax::Hardmax(int tokens) : tokens_(tokens) {
+Hardmax::Hardmax(int tokens, hardmax_pair::Score score) : tokens_(tokens), score_(score) {
     check_at_least("hardmax channel: tokens", tokens, 2);
     if (tokens > HardmaxRecursion::max_tokens) throw_invalid("hardmax channel: tokens", "at most 6", tokens);
     if (tokens > 2) classes_ = label_classes(tokens);
 }
 
 std::vector<std::pair<std::string, double>> Hardmax::parameters() const { return {{"tokens", tokens_}}; }
+
+bool Hardmax::fast_slope() const { return tokens_ == 2 && score_ == hardmax_pair::Score::exact; }
 
 /// The law of omega does not change when tokens are permuted, so one label of each orbit stands for all of
 /// it: j -> p j p^{-1}, 6 possible orbits of 27 labels for T = 3.
@@ -91,7 +152,7 @@ void Hardmax::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, Rows
             int winner = 0;
             double largest = -std::numeric_limits<double>::infinity();
             for (int b = 0; b < tokens_; ++b) {
-                const int p = pair_index(std::min(a, b), std::max(a, b), tokens_);
+                const int p = pair_index(a, b, tokens_);
                 const double h = index(i, p) / scale[p];
                 if (h > largest) {
                     largest = h;
@@ -105,13 +166,18 @@ void Hardmax::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, Rows
 
 void Hardmax::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
                     RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) const {
-    if (tokens_ == 2)
-        return score_pairs(outputs, omega, variance(0, 0), hardmax_pair::Score::exact, g, log_z);
+    if (tokens_ == 2) {
+        score_pairs(outputs, omega, variance(0, 0), score_, g, log_z);
+        return;
+    }
     HardmaxRecursion recursion(tokens_);
     Labels labels{};
     const auto count = static_cast<std::size_t>(pairs());
     for (Eigen::Index i = 0; i < omega.rows(); ++i) {
-        read_labels(outputs.data() + i * outputs.outerStride(), tokens_, labels.data());
+        for (int a = 0; a < tokens_; ++a) {
+            const double* row = outputs.data() + i * outputs.outerStride() + a * tokens_;
+            labels[a] = static_cast<int>(std::max_element(row, row + tokens_) - row);
+        }
         const double value = recursion.evaluate({labels.data(), static_cast<std::size_t>(tokens_)},
                                                 {omega.data() + i * omega.outerStride(), count},
                                                 variance(0, 0), {g.data() + i * g.outerStride(), count});
@@ -141,63 +207,16 @@ void Hardmax::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRe
 
 Eigen::MatrixXd Hardmax::score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                      const Overlap& variance) const {
-    if (tokens_ > 2) return Channel::score_slope(output, omega, variance);
+    if (!fast_slope()) return Channel::score_slope(output, omega, variance);
     const Eigen::Vector3d w = omega.row(0);
     return hardmax_pair::slope(output(0, 0) > 0.5, output(0, 3) > 0.5, w.data(), variance(0, 0));
 }
 
 Overlap Hardmax::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
                                   const Overlap& variance, RowsRef g) const {
-    if (tokens_ > 2) return Channel::score_with_slope(outputs, omega, variance, g);
-    double sum = 0;
-    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
-        const Eigen::Vector3d w = omega.row(i);
-        Eigen::Vector3d score;
-        sum += hardmax_pair::score_and_slope(outputs(i, 0) > 0.5, outputs(i, 3) > 0.5, w.data(),
-                                             variance(0, 0), score.data());
-        g.row(i) = score;
-    }
-    return linalg::scalar_overlap(sum);
-}
-
-/// Calls visit(labels) for every label that is plausible given omega at unit variance: each row's label is
-/// within `margin` standard deviations of the row's largest entry. Makes no call if a single label is left,
-/// which is then certain. Returns false without a call if there are more than `most`. The number of plausible
-/// labels does not change when tokens are permuted.
-template <class Visit>
-bool Hardmax::for_plausible_labels(const Eigen::VectorXd& omega, std::size_t most, Visit visit) const {
-    constexpr double margin = 7;
-    std::vector<std::vector<int>> candidates(static_cast<std::size_t>(tokens_));
-    std::size_t count = 1;
-    for (int a = 0; a < tokens_; ++a) {
-        const auto entry = [&](int b) {
-            const double variance = a == b ? 1 : 0.5;
-            return std::pair(omega[pair_index(std::min(a, b), std::max(a, b), tokens_)] * std::sqrt(variance),
-                             variance);
-        };
-        auto [largest, largest_variance] = entry(0);
-        for (int b = 1; b < tokens_; ++b) {
-            if (entry(b).first > largest) std::tie(largest, largest_variance) = entry(b);
-        }
-        auto& row = candidates[static_cast<std::size_t>(a)];
-        for (int b = 0; b < tokens_; ++b) {
-            const auto [h, variance] = entry(b);
-            if (largest - h <= margin * std::sqrt(variance + largest_variance)) row.push_back(b);
-        }
-        count *= row.size();
-    }
-    if (count > most) return false;
-    if (count == 1) return true;
-    std::vector<int> labels(candidates.size());
-    for (std::size_t number = 0; number < count; ++number) {
-        std::size_t rest = number;
-        for (std::size_t a = 0; a < labels.size(); ++a) {
-            labels[a] = candidates[a][rest % candidates[a].size()];
-            rest /= candidates[a].size();
-        }
-        visit(labels);
-    }
-    return true;
+    if (!fast_slope()) return Channel::score_with_slope(outputs, omega, variance, g);
+    Eigen::VectorXd no_log_z(0);
+    return linalg::scalar_overlap(score_pairs(outputs, omega, variance(0, 0), score_, g, no_log_z));
 }
 
 /// sum_labels Z f(log Z, |g|^2) at omega and unit variance. If many labels are plausible, one label of each
@@ -212,37 +231,14 @@ double Hardmax::sum_over_labels(HardmaxRecursion& recursion, const Eigen::Vector
         const double squares = std::inner_product(g.begin(), g.end(), g.begin(), 0.0);
         sum += count * std::exp(log_z) * f(log_z, squares);
     };
-    const bool few = for_plausible_labels(omega, 5 * classes_.size(), [&](const std::vector<int>& labels) {
-        if (recursion.possible(labels)) add(labels, 1);
-    });
+    const bool few =
+        for_plausible_labels(omega, tokens_, 5 * classes_.size(), [&](const std::vector<int>& labels) {
+            if (recursion.possible(labels)) add(labels, 1);
+        });
     if (!few) {
         for (const LabelClass& labels : classes_) add(labels.labels, labels.size);
     }
     return sum;
-}
-
-/// The leading entry of a row of h and how far it may fall until the second one overtakes it.
-struct Hardmax::Lead {
-    int pair = 0;              // of the largest entry
-    double threshold = 0;      // the value of z[pair] at which it ties with the second
-    double gap_deviation = 0;  // of the gap of both given omega, in units of z[pair] times the spread
-};
-
-Hardmax::Lead Hardmax::lead(const Eigen::VectorXd& z, int row) const {
-    const auto pair = [&](int b) { return pair_index(std::min(row, b), std::max(row, b), tokens_); };
-    const auto inverse_tau = [&](int b) { return b == row ? 1 : std::sqrt(0.5); };
-    const auto h = [&](int b) { return z[pair(b)] * inverse_tau(b); };
-    int first = 0, second = 1;
-    if (h(second) > h(first)) std::swap(first, second);
-    for (int b = 2; b < tokens_; ++b) {
-        if (h(b) > h(first)) {
-            second = std::exchange(first, b);
-        } else if (h(b) > h(second)) {
-            second = b;
-        }
-    }
-    const double unit = inverse_tau(first);
-    return {pair(first), h(second) / unit, std::hypot(unit, inverse_tau(second)) / unit};
 }
 
 /// E over omega ~ N(0, 2q/V) of sum_labels Z f(log Z, |g|^2) at unit variance: averages depend on q/V only.
@@ -270,7 +266,7 @@ numerics::Estimate Hardmax::average_over_labels(double ratio, const Integration&
     const auto relative_density = [&](const Eigen::VectorXd& z) {
         double sum = 1;
         for (int row = 0; row < tokens_; ++row) {
-            const Lead leader = lead(z, row);
+            const Lead leader = lead(z, row, tokens_);
             const double value = z[leader.pair], scaled_gap = (value - leader.threshold) / width(leader);
             sum += normal_cdf(-leader.threshold) * 2 * normal_density(scaled_gap) /
                    (width(leader) * normal_density(value));
@@ -278,7 +274,7 @@ numerics::Estimate Hardmax::average_over_labels(double ratio, const Integration&
         return sum / (1 + tokens_);
     };
     const auto draw_leader_anew = [&](Eigen::VectorXd& z, int row) {
-        const Lead leader = lead(z, row);
+        const Lead leader = lead(z, row, tokens_);
         // z[pair] is normal above the threshold: its level there becomes the level of the new gap.
         const double level = normal_cdf(-z[leader.pair]) / normal_cdf(-leader.threshold);
         z[leader.pair] = leader.threshold - width(leader) * numerics::normal_quantile(0.5 * level);
@@ -287,7 +283,7 @@ numerics::Estimate Hardmax::average_over_labels(double ratio, const Integration&
     const auto surrogate = [&](const Eigen::VectorXd& z) {
         double sum = 0;
         for (int row = 0; row < tokens_; ++row) {
-            const Lead leader = lead(z, row);
+            const Lead leader = lead(z, row, tokens_);
             const double k = spread * (z[leader.pair] - leader.threshold) / leader.gap_deviation;
             for (const double side : {k, -k}) {
                 const double slope = numerics::inverse_mills_ratio(side);
@@ -329,7 +325,7 @@ ScorePower Hardmax::score_power(const OrderParameters& parameters, const Integra
     const double ratio = p.overlap / p.variance;
     const numerics::Estimate power =
         tokens_ == 2
-            ? numerics::Estimate{hardmax_pair::averages(ratio, hardmax_pair::Score::exact).power, 0}
+            ? numerics::Estimate{hardmax_pair::averages(ratio, score_).power, 0}
             : average_over_labels(ratio, integration, [](double, double squares) { return squares; });
     return {linalg::scalar_overlap(power.value / p.variance), power.standard_error / power.value};
 }
@@ -338,7 +334,7 @@ std::optional<double> Hardmax::information(const OrderParameters& parameters,
                                            const Integration& integration) const {
     const ScalarParameters p(parameters);
     const double ratio = p.overlap / p.variance;
-    if (tokens_ == 2) return hardmax_pair::averages(ratio, hardmax_pair::Score::exact).information;
+    if (tokens_ == 2) return hardmax_pair::averages(ratio, score_).information;
     return average_over_labels(ratio, integration, [](double log_z, double) { return log_z; }).value;
 }
 
@@ -350,35 +346,8 @@ GeneralizationError Hardmax::generalization(const OrderParameters& parameters, c
     return {tokens_ * optimal, 2 * tokens_ * plug_in, 0};
 }
 
-// ------------------------------------------------------------------------------------------------ as printed
-
-HardmaxAsPrinted::HardmaxAsPrinted(int tokens) {
+HardmaxAsPrinted::HardmaxAsPrinted(int tokens) : Hardmax(2, hardmax_pair::Score::as_printed) {
     if (tokens != 2) throw_invalid("hardmax-as-printed channel: tokens", "2", tokens);
-}
-
-void HardmaxAsPrinted::draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
-                            RowsRef outputs) const {
-    exact_.draw(index, seed, first_sample, outputs);
-}
-
-void HardmaxAsPrinted::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
-                             RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) const {
-    score_pairs(outputs, omega, variance(0, 0), hardmax_pair::Score::as_printed, g, log_z);
-}
-
-void HardmaxAsPrinted::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
-    exact_.predict(omega, variance, prediction);
-}
-
-ScorePower HardmaxAsPrinted::score_power(const OrderParameters& parameters, const Integration&) const {
-    const ScalarParameters p(parameters);
-    const auto averages = hardmax_pair::averages(p.overlap / p.variance, hardmax_pair::Score::as_printed);
-    return {linalg::scalar_overlap(averages.power / p.variance), 0};
-}
-
-GeneralizationError HardmaxAsPrinted::generalization(const OrderParameters& parameters,
-                                                     const Integration& integration) const {
-    return exact_.generalization(parameters, integration);
 }
 
 }  // namespace bayesaim::channels

@@ -11,11 +11,14 @@ struct Estimate;
 namespace bayesaim::channels {
 
 class HardmaxRecursion;
+namespace hardmax_pair {
+enum class Score;
+}
 
 /// y_ab = 1 where h_ab is the largest entry of row a, else 0: the limit beta -> infinity of softmax. T = 2 in
 /// closed form (hardmax_pair), T = 3 to 6 by the exact recursion (hardmax_recursion); for these the
 /// expectation over omega is a quasi-Monte Carlo sum, exact in the labels.
-class Hardmax final : public Channel {
+class Hardmax : public Channel {
   public:
     explicit Hardmax(int tokens);
 
@@ -23,7 +26,7 @@ class Hardmax final : public Channel {
     std::vector<std::pair<std::string, double>> parameters() const override;
     int tokens() const override { return tokens_; }
     bool sampled() const override { return tokens_ > 2; }
-    bool fast_slope() const override { return tokens_ == 2; }
+    bool fast_slope() const override;
     /// Each row has one 1 and zeros.
     void check_outputs(const ConstRowsRef& outputs) const override;
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
@@ -41,6 +44,9 @@ class Hardmax final : public Channel {
     GeneralizationError generalization(const OrderParameters& parameters,
                                        const Integration& integration) const override;
 
+  protected:
+    Hardmax(int tokens, hardmax_pair::Score score);
+
   private:
     /// One label of each class under permutations of the tokens, and the size of the class.
     struct LabelClass {
@@ -48,47 +54,26 @@ class Hardmax final : public Channel {
         double size = 0;
     };
     static std::vector<LabelClass> label_classes(int tokens);
-    template <class Visit>
-    bool for_plausible_labels(const Eigen::VectorXd& omega, std::size_t most, Visit visit) const;
     template <class Function>
     double sum_over_labels(HardmaxRecursion& recursion, const Eigen::VectorXd& omega, Function f) const;
-    struct Lead;
-    Lead lead(const Eigen::VectorXd& z, int row) const;
     template <class Function>
     numerics::Estimate average_over_labels(double ratio, const Integration& integration, Function f) const;
 
     int tokens_;
+    hardmax_pair::Score score_;
     std::vector<LabelClass> classes_;  // for T > 2
 };
 
 /// Hardmax with T = 2 and the score as printed in the paper, which has the density of two labels' thresholds
 /// instead of the derivative of their distribution. It only serves to reproduce the published curve.
-class HardmaxAsPrinted final : public Channel {
+class HardmaxAsPrinted final : public Hardmax {
   public:
     explicit HardmaxAsPrinted(int tokens);
 
     std::string name() const override { return "hardmax-as-printed"; }
-    std::vector<std::pair<std::string, double>> parameters() const override { return {{"tokens", 2}}; }
-    int tokens() const override { return 2; }
-    bool sampled() const override { return false; }
-    void check_outputs(const ConstRowsRef& outputs) const override { exact_.check_outputs(outputs); }
-    void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
-              RowsRef outputs) const override;
-    void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
-               Eigen::Ref<Eigen::VectorXd> log_z) const override;
-    void predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const override;
-    ScorePower score_power(const OrderParameters& parameters, const Integration& integration) const override;
     std::optional<double> information(const OrderParameters&, const Integration&) const override {
         return std::nullopt;
     }
-    GeneralizationError generalization(const OrderParameters& parameters,
-                                       const Integration& integration) const override;
-
-  private:
-    Hardmax exact_{2};
 };
-
-/// The labels j(a) of one sample: the column of the largest output in each row.
-void read_labels(const double* output, int tokens, int* labels);
 
 }  // namespace bayesaim::channels

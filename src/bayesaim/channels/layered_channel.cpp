@@ -10,14 +10,12 @@
 namespace bayesaim::channels {
 namespace {
 
-/// Adds R z to each row of `to`: z has blocks of `size` coordinates, one block per layer.
-void add_correlated(const Overlap& root, const Eigen::ArrayXXd& z, Eigen::Index first, Eigen::Index size,
-                    Rows& to) {
-    for (Eigen::Index l = 0; l < root.rows(); ++l) {
-        for (Eigen::Index j = 0; j < root.cols(); ++j) {
-            to.middleCols(l * size, size) += root(l, j) * z.middleCols(first + j * size, size).matrix();
-        }
-    }
+const LayeredModel& checked(const std::string& name, const LayeredModel& model, double largest_beta) {
+    check_between(name + " channel: layers", model.layers, 2, linalg::max_layers);
+    check_between(name + " channel: tokens", model.tokens, 2, max_deep_tokens);
+    check_between(name + " channel: residual", model.residual, 0, 1e6);
+    check_between(name + " channel: beta", model.beta, 1e-6, largest_beta);
+    return model;
 }
 
 /// E' x for each layer: from the K - 1 coordinates to the K pairs.
@@ -32,14 +30,42 @@ Rows to_pairs(const Rows& coordinates, const Eigen::MatrixXd& directions, int la
 
 constexpr std::size_t points_per_block = 64;
 
-numerics::ShiftedSobol net(Eigen::Index dimension, const Integration& integration) {
-    check_at_least("shifts", integration.shifts, 2);
-    check_at_least("points", integration.points, 1);
-    return {static_cast<int>(dimension), integration.shifts, static_cast<std::size_t>(integration.points),
-            integration.seed};
+}  // namespace
+
+LayeredChannel::LayeredChannel(std::string name, const LayeredModel& model, double largest_beta)
+    : name_(std::move(name)),
+      model_(checked(name_, model, largest_beta)),
+      directions_(informed_directions(model.tokens)) {}
+
+std::vector<std::pair<std::string, double>> LayeredChannel::parameters() const {
+    return {{"layers", layers()}, {"tokens", tokens()}, {"beta", model_.beta}, {"residual", model_.residual}};
 }
 
-}  // namespace
+void LayeredChannel::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, RowsRef outputs) const {
+    check_size("columns of the indices", index.cols(), layers() * pairs());
+    for (Eigen::Index i = 0; i < index.rows(); ++i) {
+        const double* htilde = index.data() + i * index.outerStride();
+        const TokenMatrix mixing =
+            mixing_matrix(htilde, layers() - 1, tokens(), model_.beta, model_.residual);
+        const TokenMatrix h = index_matrix(htilde + (layers() - 1) * pairs(), tokens());
+        const TokenMatrix y = output(mixing * h * mixing.transpose(), mixing);
+        for (int a = 0; a < tokens(); ++a) {
+            for (int b = 0; b < tokens(); ++b) outputs(i, a * tokens() + b) = y(a, b);
+        }
+    }
+}
+
+std::vector<LayerMoments> LayeredChannel::posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                                    const Overlap& variance) const {
+    check_size("columns of omega", omega.cols(), layers() * pairs());
+    check_size("layers of the variance", variance.rows(), layers());
+    std::vector<LayerMoments> result;
+    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
+        const double* sample = outputs.data() + i * outputs.outerStride();
+        result.push_back(posterior_of(sample, coordinates(omega, i), variance));
+    }
+    return result;
+}
 
 Eigen::VectorXd LayeredChannel::coordinates(const ConstRowsRef& omega, Eigen::Index row) const {
     const Eigen::Index size = directions_.rows();
@@ -90,29 +116,30 @@ ScorePower LayeredChannel::score_power(const OrderParameters& parameters,
     const Overlap variance = 2 * parameters.error, precision = linalg::inverse(variance);
     const Overlap known = linalg::lower_root(2 * parameters.overlap), rest = linalg::lower_root(variance);
     const Eigen::Index entries = layers() * layers();
-    const auto averages =
-        net(2 * layers() * size, integration)
-            .averages(
-                entries + 2, points_per_block,
-                [&](const Eigen::ArrayXXd& z, std::size_t, Eigen::VectorXd& sums) {
-                    Rows omega = Rows::Zero(z.rows(), layers() * size);
-                    add_correlated(known, z, 0, size, omega);
-                    Rows index = omega;
-                    add_correlated(rest, z, layers() * size, size, index);
-                    Rows outputs(z.rows(), tokens() * tokens());
-                    draw(to_pairs(index, directions_, layers()), 0, 0, outputs);
-                    for (const LayerMoments& sample :
-                         posterior(outputs, to_pairs(omega, directions_, layers()), variance)) {
-                        const Overlap slope =
-                            static_cast<double>(size) * precision - precision * sample.covariance * precision;
-                        sums.head(entries) += Eigen::MatrixXd(slope).reshaped();
-                        // The independent errors of importance sampling average out; their bias remains.
-                        sums[entries] +=
-                            sample.effective_samples > 0 ? sample.error * sample.error : sample.error;
-                        if (sample.adaptive) sums[entries + 1] += sample.error * sample.error;
-                    }
-                },
-                integration.pool);
+    check_at_least("shifts", integration.shifts, 2);
+    check_at_least("points", integration.points, 1);
+    const numerics::ShiftedSobol sobol(static_cast<int>(2 * layers() * size), integration.shifts,
+                                       static_cast<std::size_t>(integration.points), integration.seed);
+    const auto averages = sobol.averages(
+        entries + 2, points_per_block,
+        [&](const Eigen::ArrayXXd& z, std::size_t, Eigen::VectorXd& sums) {
+            Rows omega = Rows::Zero(z.rows(), layers() * size);
+            add_correlated(known, z.leftCols(layers() * size), omega);
+            Rows index = omega;
+            add_correlated(rest, z.rightCols(layers() * size), index);
+            Rows outputs(z.rows(), tokens() * tokens());
+            draw(to_pairs(index, directions_, layers()), 0, 0, outputs);
+            for (const LayerMoments& sample :
+                 posterior(outputs, to_pairs(omega, directions_, layers()), variance)) {
+                const Overlap slope =
+                    static_cast<double>(size) * precision - precision * sample.covariance * precision;
+                sums.head(entries) += Eigen::MatrixXd(slope).reshaped();
+                // The independent errors of importance sampling average out; their bias remains.
+                sums[entries] += sample.effective_samples > 0 ? sample.error * sample.error : sample.error;
+                if (sample.adaptive) sums[entries + 1] += sample.error * sample.error;
+            }
+        },
+        integration.pool);
     const auto average = [&](Eigen::Index value) { return averages[static_cast<std::size_t>(value)]; };
     ScorePower result;
     result.value.resize(layers(), layers());

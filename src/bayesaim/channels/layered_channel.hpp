@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <string>
 #include <vector>
 
 #include "bayesaim/channels/channel.hpp"
-#include "bayesaim/channels/posteriors/layer_posterior.hpp"
+#include "bayesaim/channels/posteriors/layer_mixing.hpp"
 
 namespace bayesaim::channels {
+
+struct LayeredModel {
+    int layers;       ///< L, from 2 to linalg::max_layers
+    int tokens;       ///< T, from 2 to max_deep_tokens
+    double beta;      ///< inverse temperature
+    double residual;  ///< c, 0 to 1e6, strength of the residual connections
+};
 
 /// Base class of the channels with several softmax layers. In each layer the outputs depend only on the K - 1
 /// directions E of htilde (see posteriors/layer_mixing.hpp), so the posterior of E htilde gives everything:
@@ -13,9 +21,16 @@ namespace bayesaim::channels {
 /// score_power() averages the second form: its samples scatter 2 to 10 times less than the samples of g g'.
 class LayeredChannel : public Channel {
   public:
+    std::string name() const override { return name_; }
+    std::vector<std::pair<std::string, double>> parameters() const override;
+    int tokens() const override { return model_.tokens; }
+    int layers() const override { return model_.layers; }
+    void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
+              RowsRef outputs) const override;
+
     /// Posterior of each sample's indices, with the error of its integral and the effective sample number.
-    virtual std::vector<LayerMoments> posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
-                                                const Overlap& variance) const = 0;
+    std::vector<LayerMoments> posterior(const ConstRowsRef& outputs, const ConstRowsRef& omega,
+                                        const Overlap& variance) const;
 
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
                Eigen::Ref<Eigen::VectorXd> log_z) const override;
@@ -30,17 +45,26 @@ class LayeredChannel : public Channel {
     std::optional<int> observed_combinations() const override { return pairs() - 1; }
 
   protected:
-    explicit LayeredChannel(int tokens) : directions_(informed_directions(tokens)) {}
+    /// Checks the model; messages begin with the name of the channel.
+    LayeredChannel(std::string name, const LayeredModel& model, double largest_beta);
 
-    /// E omega^l of one sample, layer by layer.
-    Eigen::VectorXd coordinates(const ConstRowsRef& omega, Eigen::Index row) const;
-
+    const LayeredModel& model() const { return model_; }
     double slope_step() const override { return 0.05; }
 
+    /// The T x T outputs, given H_L and B^{L-1}.
+    virtual TokenMatrix output(const TokenMatrix& logits, const TokenMatrix& mixing) const = 0;
+    /// The posterior given one sample's T^2 outputs; omega in the coordinates that count.
+    virtual LayerMoments posterior_of(const double* output, const Eigen::VectorXd& omega,
+                                      const Overlap& variance) const = 0;
+
   private:
+    /// E omega^l of one sample, layer by layer.
+    Eigen::VectorXd coordinates(const ConstRowsRef& omega, Eigen::Index row) const;
     void write_scores(const std::vector<LayerMoments>& moments, const ConstRowsRef& omega,
                       const Overlap& precision, RowsRef g) const;
 
+    std::string name_;
+    LayeredModel model_;
     Eigen::MatrixXd directions_;  // E
 };
 

@@ -25,7 +25,7 @@ void Softmax::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, Rows
     for (Eigen::Index i = 0; i < index.rows(); ++i) {
         for (int a = 0; a < tokens_; ++a) {
             for (int b = 0; b < tokens_; ++b) {
-                const int p = pair_index(std::min(a, b), std::max(a, b), tokens_);
+                const int p = pair_index(a, b, tokens_);
                 logit[b] = beta_ * index(i, p) / scale_[p];
             }
             const double largest = logit.maxCoeff();

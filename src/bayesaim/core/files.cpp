@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,27 +16,43 @@
 
 namespace bayesaim {
 
+PartialFile::PartialFile(const std::filesystem::path& file, std::size_t bytes)
+    : file_(file), name_(fmt::format("{}.{}.part", file.string(), getpid())) {
+    const int descriptor = open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor < 0) fail(errno);
+    const int error = bytes > 0 ? posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) : 0;
+    close(descriptor);
+    if (error != 0 && error != EINVAL && error != EOPNOTSUPP) {
+        std::filesystem::remove(name_);
+        fail(error);
+    }
+}
+
+PartialFile::~PartialFile() {
+    std::error_code ignored;
+    if (!complete_) std::filesystem::remove(name_, ignored);
+}
+
+void PartialFile::complete() {
+    std::error_code error;
+    std::filesystem::rename(name_, file_, error);
+    if (error) fail(error.value());
+    complete_ = true;
+}
+
 void throw_unwritable(const std::filesystem::path& file, int error) {
     throw std::runtime_error(
         fmt::format("could not write '{}': {}", file.string(), std::generic_category().message(error)));
 }
 
 void write_whole(const std::filesystem::path& file, std::string_view text) {
-    const std::string partial = fmt::format("{}.{}.part", file.string(), getpid());
-    std::error_code error;
+    PartialFile partial(file);
     errno = 0;  // the streams leave the reason here, where the system told one
-    std::ofstream out(partial, std::ios::binary);
+    std::ofstream out(partial.name(), std::ios::binary);
     out << text;
     out.close();
-    if (!out) {
-        error.assign(errno != 0 ? errno : EIO, std::generic_category());
-    } else {
-        std::filesystem::rename(partial, file, error);
-    }
-    if (!error) return;
-    std::error_code ignored;
-    std::filesystem::remove(partial, ignored);
-    throw_unwritable(file, error.value());
+    if (!out) partial.fail(errno != 0 ? errno : EIO);
+    partial.complete();
 }
 
 void check_readable(std::string_view kind, const std::filesystem::path& file) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
 #include <string_view>
 
 namespace bayesaim {
@@ -14,19 +15,9 @@ enum class Termination {
 };
 
 constexpr std::string_view to_string(Termination termination) {
-    switch (termination) {
-        case Termination::converged:
-            return "converged";
-        case Termination::exact_recovery:
-            return "exact recovery";
-        case Termination::iteration_limit:
-            return "iteration limit";
-        case Termination::diverged:
-            return "diverged";
-        case Termination::stopped:
-            return "stopped";
-    }
-    return "unknown";
+    constexpr std::string_view names[] = {"converged", "exact recovery", "iteration limit", "diverged",
+                                          "stopped"};
+    return names[static_cast<std::size_t>(termination)];
 }
 
 /// Whether the computation reached its goal (the program then exits with code 0, otherwise with 2).

@@ -3,10 +3,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <vector>
 
-/// Deterministic parallel loops: the work is cut into blocks that do not depend on the number of threads,
-/// and partial results are combined in block order, so results are bit-identical for any thread count.
+/// Deterministic parallel loops: the work is cut into blocks that do not depend on the number of threads.
+/// Callers combine partial results in block order, so results are bit-identical for any thread count.
 namespace bayesaim {
 
 /// Half-open range of items.
@@ -41,16 +40,5 @@ std::size_t block_count(std::size_t count, std::size_t block_size);
 /// Calls work(range) for each block of the items.
 void parallel_for(ThreadPool& pool, std::size_t count, std::size_t block_size,
                   const std::function<void(Range)>& work);
-
-/// Sum of work(range) over the blocks, added in block order.
-template <class Value>
-Value parallel_sum(ThreadPool& pool, std::size_t count, std::size_t block_size, Value zero,
-                   const std::function<Value(Range)>& work) {
-    std::vector<Value> partial(block_count(count, block_size), zero);
-    pool.for_each(partial.size(),
-                  [&](std::size_t block) { partial[block] = work(block_range(count, block_size, block)); });
-    for (const Value& value : partial) zero += value;
-    return zero;
-}
 
 }  // namespace bayesaim

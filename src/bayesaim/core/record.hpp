@@ -55,11 +55,16 @@ class Value {
     const Alternative* as() const {
         return std::get_if<Alternative>(&value_);
     }
+    /// The value as a double, or std::nullopt if it is no number.
+    std::optional<double> number() const;
     bool operator==(const Value& other) const = default;
 
   private:
     Variant value_;
 };
+
+/// The value as a double. Throws InvalidArgument, "{name} must be a number", if it is none.
+double number_of(const std::string& name, const Value& value);
 
 /// Values by name, in the order in which they were first set.
 class Record {

@@ -21,8 +21,7 @@ std::vector<std::string> names_of(const std::vector<Row>& table) {
 /// Throws InvalidArgument with the known names if there is no such row; `kind` names the argument.
 template <class Row>
 const Row& find_row(const std::vector<Row>& table, std::string_view kind, const std::string& name) {
-    const auto found =
-        std::find_if(table.begin(), table.end(), [&](const Row& row) { return row.name == name; });
+    const auto found = std::ranges::find(table, name, &Row::name);
     return found != table.end() ? *found : table[check_one_of(kind, name, names_of(table))];
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
+
+#include "bayesaim/core/record.hpp"
 
 namespace bayesaim::data {
 
-/// Attributes of a data file by name.
-using Attribute = std::variant<std::string, double, std::uint64_t>;
-using Attributes = std::map<std::string, Attribute>;
+/// Attributes of a data file by name: texts, numbers, and lists, which become texts in the file, "0.4,0.8".
+using Attributes = std::map<std::string, Value>;
 
 /// The attribute as text or as a number. Returns std::nullopt if the attribute is missing. Throws
 /// InvalidArgument if it has another type.

@@ -61,24 +61,27 @@ void check_outputs(const channels::Channel& channel, const Dataset& data) {
     channel.check_outputs(data.outputs);
 }
 
+linalg::Overlap self_overlaps(std::span<const Matrix> weights) {
+    const auto layers = static_cast<Eigen::Index>(weights.size());
+    linalg::Overlap result(layers, layers);
+    for (Eigen::Index l = 0; l < layers; ++l) {
+        for (Eigen::Index k = 0; k <= l; ++k) {
+            const Matrix &a = weights[static_cast<std::size_t>(l)], &b = weights[static_cast<std::size_t>(k)];
+            result(l, k) = result(k, l) = a.cwiseProduct(b).sum() / static_cast<double>(a.rows());
+        }
+    }
+    return result;
+}
+
 linalg::Overlap estimation_errors(std::span<const Matrix> estimates, std::span<const Matrix> weights) {
     check_size("number of estimates", static_cast<long long>(estimates.size()),
                static_cast<long long>(weights.size()));
-    const auto layers = static_cast<Eigen::Index>(weights.size());
-    linalg::Overlap errors(layers, layers);
     std::vector<Matrix> differences;
     for (std::size_t l = 0; l < weights.size(); ++l) {
         check_size("dimension of an estimate", estimates[l].rows(), weights[l].rows());
         differences.push_back(estimates[l] - weights[l]);
     }
-    for (Eigen::Index l = 0; l < layers; ++l) {
-        for (Eigen::Index k = 0; k < layers; ++k) {
-            const Matrix &a = differences[static_cast<std::size_t>(l)],
-                         &b = differences[static_cast<std::size_t>(k)];
-            errors(l, k) = a.cwiseProduct(b).sum() / static_cast<double>(a.rows());
-        }
-    }
-    return errors;
+    return self_overlaps(differences);
 }
 
 double estimation_error(const linalg::Matrix& estimate, const linalg::Matrix& weights) {

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,6 +56,9 @@ TestSet make_test_set(std::span<const linalg::Matrix> weights, const channels::C
 
 /// Throws InvalidArgument unless the outputs fit the tokens and pass Channel::check_outputs.
 void check_outputs(const channels::Channel& channel, const Dataset& data);
+
+/// Tr(S_l S_k) / d, L x L.
+linalg::Overlap self_overlaps(std::span<const linalg::Matrix> weights);
 
 /// Tr((estimate_l - S_l)(estimate_k - S_k)) / d, L x L.
 linalg::Overlap estimation_errors(std::span<const linalg::Matrix> estimates,

@@ -5,7 +5,6 @@
 #include <new>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/hdf5_file.hpp"
@@ -97,35 +96,11 @@ std::shared_ptr<const TokenSource> read_tokens(const Hdf5Array& tokens) {
 
 }  // namespace
 
-Attributes attributes_of(const Record& description) {
-    Attributes result;
-    const auto number = [](const Value& value) -> std::optional<double> {
-        if (const auto* real = value.as<double>()) return *real;
-        if (const auto* whole = value.as<std::int64_t>()) return static_cast<double>(*whole);
-        return std::nullopt;
-    };
-    for (const auto& [name, value] : description) {
-        if (const auto single = number(value)) {
-            result[name] = *single;
-        } else if (const auto* text = value.as<std::string>()) {
-            result[name] = *text;
-        } else if (const auto* list = value.as<Value::List>()) {
-            std::vector<std::string> items;
-            for (const Value& item : *list) {
-                const auto* word = item.as<std::string>();
-                const auto one = number(item);
-                items.push_back(word != nullptr ? *word : one ? fmt::format("{}", *one) : "");
-            }
-            result[name] = fmt::format("{}", fmt::join(items, ","));
-        }
-    }
-    return result;
-}
+Attributes attributes_of(const Record& description) { return {description.begin(), description.end()}; }
 
 Record record_of(const Attributes& attributes) {
     Record result;
-    for (const auto& [name, attribute] : attributes)
-        std::visit([&, &key = name](const auto& value) { result[key] = value; }, attribute);
+    for (const auto& [name, value] : attributes) result[name] = value;
     return result;
 }
 
@@ -145,11 +120,9 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
         if (progress) progress(static_cast<double>(range.begin) / static_cast<double>(samples));
         return source.block(range, scratch).data();
     });
-    out.write(outputs_name(channel), {samples, tokens, tokens}, Precision::double_precision,
-              [&](Range range) { return data.outputs.row(static_cast<Eigen::Index>(range.begin)).data(); });
+    out.write(outputs_name(channel), {samples, tokens, tokens}, data.outputs.data());
     if (!weights.empty()) write_weights(weights, out);
-    out.write(attributes);
-    out.finish();
+    out.finish(attributes);
 }
 
 DatasetHeader read_dataset_header(const std::string& file) {
@@ -219,8 +192,7 @@ void write_predictions(const std::string& file, const channels::Rows& bayes_opti
     Hdf5Writer out(file, 2 * bayes_optimal.size() * 8);
     out.write("predictions", shape, bayes_optimal.data());
     out.write("plugin_predictions", shape, plug_in.data());
-    out.write(attributes);
-    out.finish();
+    out.finish(attributes);
 }
 
 void write_estimate(const std::string& file, const Estimate& estimate) {
@@ -230,8 +202,7 @@ void write_estimate(const std::string& file, const Estimate& estimate) {
     if (layers > 1) out.write("error", {1, layers, layers}, estimate.error.data());
     Attributes attributes = estimate.attributes;
     attributes["predicted_error"] = estimate.error.trace();
-    out.write(attributes);
-    out.finish();
+    out.finish(attributes);
 }
 
 }  // namespace bayesaim::data

@@ -19,8 +19,7 @@
 /// Functions throw the errors of hdf5_file.hpp.
 namespace bayesaim::data {
 
-/// A description of a model (model::describe) as attributes of a file, and back: numbers, texts, and lists as
-/// texts, "0.4,0.8".
+/// A description of a model (model::describe) as attributes of a file, and back.
 Attributes attributes_of(const Record& description);
 Record record_of(const Attributes& attributes);
 

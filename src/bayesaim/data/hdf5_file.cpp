@@ -4,17 +4,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <hdf5.h>
-#include <unistd.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/core/files.hpp"
 #include "bayesaim/core/version.hpp"
 
 namespace bayesaim::data {
@@ -23,28 +19,27 @@ namespace {
 using Handle = Hdf5Handle;
 static_assert(std::is_same_v<hid_t, Handle::Id> && std::is_same_v<herr_t, int>);
 
-/// Moves some samples between memory and a dataset, with H5Dread or H5Dwrite in `move`.
-bool move_samples(const Handle& dataset, const Shape& shape, Range samples,
-                  const std::function<herr_t(hid_t memory, hid_t file)>& move) {
-    const std::array<hsize_t, 3> start = {samples.begin, 0, 0};
-    const std::array<hsize_t, 3> count = {samples.size(), static_cast<hsize_t>(shape[1]),
-                                          static_cast<hsize_t>(shape[2])};
-    const Handle memory(H5Screate_simple(3, count.data(), nullptr), H5Sclose);
-    const Handle file(H5Dget_space(dataset.get()), H5Sclose);
-    return memory.valid() && file.valid() &&
-           H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) >=
-               0 &&
-           move(memory.get(), file.get()) >= 0;
-}
-
-/// Calls work(range) for the samples of a dataset, about four megabytes at a time.
-void for_blocks(const Shape& shape, const std::function<void(Range)>& work) {
+/// Moves all samples between memory and a dataset, about four megabytes at a time, with H5Dread or H5Dwrite
+/// in `move`. Returns whether every call succeeded.
+bool move_samples(const Handle& dataset, const Shape& shape,
+                  const std::function<herr_t(Range samples, hid_t memory, hid_t file)>& move) {
     const auto samples = static_cast<std::size_t>(shape[0]);
     const auto per_sample = static_cast<std::size_t>(shape[1] * shape[2]);
     const std::size_t block_size = std::max<std::size_t>((std::size_t{1} << 19) / per_sample, 1);
-    for (std::size_t block = 0; block < block_count(samples, block_size); ++block) {
-        work(block_range(samples, block_size, block));
+    bool success = true;
+    for (std::size_t block = 0; success && block < block_count(samples, block_size); ++block) {
+        const Range range = block_range(samples, block_size, block);
+        const std::array<hsize_t, 3> start = {range.begin, 0, 0};
+        const std::array<hsize_t, 3> count = {range.size(), static_cast<hsize_t>(shape[1]),
+                                              static_cast<hsize_t>(shape[2])};
+        const Handle memory(H5Screate_simple(3, count.data(), nullptr), H5Sclose);
+        const Handle file(H5Dget_space(dataset.get()), H5Sclose);
+        success = memory.valid() && file.valid() &&
+                  H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
+                                      nullptr) >= 0 &&
+                  move(range, memory.get(), file.get()) >= 0;
     }
+    return success;
 }
 
 // ---- opening and attributes ------------------------------------------------------------------------------
@@ -64,7 +59,17 @@ hid_t create_file(const std::string& name) {
     return H5Fcreate(name.c_str(), H5F_ACC_TRUNC, properties.get(), H5P_DEFAULT);
 }
 
-std::optional<Attribute> read_text(const Handle& attribute, const Handle& type) {
+/// Lists become texts, "0.4,0.8".
+std::string text_of(const Value& value) {
+    if (const auto* text = value.as<std::string>()) return *text;
+    if (const auto number = value.number()) return fmt::format("{}", *number);
+    std::vector<std::string> items;
+    if (const auto* list = value.as<Value::List>())
+        std::transform(list->begin(), list->end(), std::back_inserter(items), text_of);
+    return fmt::format("{}", fmt::join(items, ","));
+}
+
+std::optional<Value> read_text(const Handle& attribute, const Handle& type) {
     std::string result;
     if (H5Tis_variable_str(type.get()) > 0) {
         char* start = nullptr;
@@ -83,7 +88,7 @@ std::optional<Attribute> read_text(const Handle& attribute, const Handle& type) 
     return result;
 }
 
-std::optional<Attribute> read_attribute(const Handle& file, const std::string& name) {
+std::optional<Value> read_attribute(const Handle& file, const std::string& name) {
     const Handle attribute(H5Aopen(file.get(), name.c_str(), H5P_DEFAULT), H5Aclose);
     if (!attribute.valid()) return std::nullopt;
     const Handle type(H5Aget_type(attribute.get()), H5Tclose), space(H5Aget_space(attribute.get()), H5Sclose);
@@ -97,7 +102,7 @@ std::optional<Attribute> read_attribute(const Handle& file, const std::string& n
                 return count;
             [[fallthrough]];
         case H5T_FLOAT:
-            return read_number ? std::optional<Attribute>(number) : std::nullopt;
+            return read_number ? std::optional<Value>(number) : std::nullopt;
         case H5T_STRING:
             return read_text(attribute, type);
         default:
@@ -110,17 +115,14 @@ std::optional<Attribute> read_attribute(const Handle& file, const std::string& n
 std::optional<std::string> text_attribute(const Attributes& attributes, const std::string& name) {
     const auto found = attributes.find(name);
     if (found == attributes.end()) return std::nullopt;
-    if (const auto* text = std::get_if<std::string>(&found->second)) return *text;
+    if (const auto* text = found->second.as<std::string>()) return *text;
     throw_invalid(fmt::format("attribute {}", name), "text", "a number");
 }
 
 std::optional<double> number_attribute(const Attributes& attributes, const std::string& name) {
     const auto found = attributes.find(name);
     if (found == attributes.end()) return std::nullopt;
-    if (const auto* number = std::get_if<double>(&found->second)) return *number;
-    if (const auto* count = std::get_if<std::uint64_t>(&found->second)) return static_cast<double>(*count);
-    throw_invalid(fmt::format("attribute {}", name), "a number",
-                  fmt::format("'{}'", std::get<std::string>(found->second)));
+    return number_of(fmt::format("attribute {}", name), found->second);
 }
 
 std::string to_string(const Shape& shape) {
@@ -135,32 +137,6 @@ QuietHdf5::QuietHdf5() {
 QuietHdf5::~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
 
 // ---- writing ---------------------------------------------------------------------------------------------
-
-PartialFile::PartialFile(const std::string& file, std::size_t bytes)
-    : file_(file), name_(fmt::format("{}.{}.part", file, getpid())) {
-    const int descriptor = open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor < 0) fail(errno);
-    const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-    close(descriptor);
-    if (error != 0 && error != EINVAL && error != EOPNOTSUPP) {
-        std::filesystem::remove(name_);
-        fail(error);
-    }
-}
-
-PartialFile::~PartialFile() {
-    std::error_code ignored;
-    if (!complete_) std::filesystem::remove(name_, ignored);
-}
-
-void PartialFile::complete() {
-    std::error_code error;
-    std::filesystem::rename(name_, file_, error);
-    if (error) fail(error.value());
-    complete_ = true;
-}
-
-void PartialFile::fail(int error) const { throw_unwritable(file_, error); }
 
 Hdf5Writer::Hdf5Writer(const std::string& file, Eigen::Index bytes)
     : partial_(file, static_cast<std::size_t>(bytes) + 65536),
@@ -184,12 +160,9 @@ void Hdf5Writer::write(const char* name, const Shape& shape, Precision precision
         H5Dcreate2(handle_.get(), name, type, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
         H5Dclose);
     check(dataset.valid());
-    for_blocks(shape, [&](Range range) {
-        const double* values = fill(range);
-        check(move_samples(dataset, shape, range, [&](hid_t memory, hid_t file) {
-            return H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, memory, file, H5P_DEFAULT, values);
-        }));
-    });
+    check(move_samples(dataset, shape, [&](Range range, hid_t memory, hid_t file) {
+        return H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, memory, file, H5P_DEFAULT, fill(range));
+    }));
     check(dataset.close());
 }
 
@@ -197,29 +170,6 @@ void Hdf5Writer::write(const char* name, const Shape& shape, const double* value
     const auto per_sample = static_cast<std::size_t>(shape[1] * shape[2]);
     write(name, shape, Precision::double_precision,
           [&](Range range) { return values + range.begin * per_sample; });
-}
-
-void Hdf5Writer::write(Attributes attributes) {
-    attributes["bayesaim"] = std::string(version());
-    attributes["commit"] = std::string(git_commit());
-    for (const auto& [name, value] : attributes) {
-        std::visit([this, &key = name](const auto& v) { write_attribute(key, v); }, value);
-    }
-}
-
-void Hdf5Writer::write_attribute(const std::string& name, const std::string& text) {
-    const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-    check(H5Tset_size(type.get(), H5T_VARIABLE) >= 0 && H5Tset_cset(type.get(), H5T_CSET_UTF8) >= 0);
-    const char* start = text.c_str();
-    write_attribute(name, type.get(), type.get(), &start);
-}
-
-void Hdf5Writer::write_attribute(const std::string& name, double value) {
-    write_attribute(name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
-}
-
-void Hdf5Writer::write_attribute(const std::string& name, std::uint64_t value) {
-    write_attribute(name, H5T_STD_U64LE, H5T_NATIVE_UINT64, &value);
 }
 
 void Hdf5Writer::write_attribute(const std::string& name, hid_t file_type, hid_t memory_type,
@@ -230,7 +180,23 @@ void Hdf5Writer::write_attribute(const std::string& name, hid_t file_type, hid_t
     check(attribute.valid() && H5Awrite(attribute.get(), memory_type, value) >= 0);
 }
 
-void Hdf5Writer::finish() {
+void Hdf5Writer::finish(Attributes attributes) {
+    attributes["bayesaim"] = version();
+    attributes["commit"] = git_commit();
+    const Handle text_type(H5Tcopy(H5T_C_S1), H5Tclose);
+    check(H5Tset_size(text_type.get(), H5T_VARIABLE) >= 0 &&
+          H5Tset_cset(text_type.get(), H5T_CSET_UTF8) >= 0);
+    for (const auto& [name, value] : attributes) {
+        if (const auto* whole = value.as<std::uint64_t>()) {
+            write_attribute(name, H5T_STD_U64LE, H5T_NATIVE_UINT64, whole);
+        } else if (const auto number = value.number()) {
+            write_attribute(name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &*number);
+        } else if (!value.absent()) {
+            const std::string text = text_of(value);
+            const char* start = text.c_str();
+            write_attribute(name, text_type.get(), text_type.get(), &start);
+        }
+    }
     check(handle_.close());
     partial_.complete();
 }
@@ -285,29 +251,26 @@ Attributes Hdf5Reader::attributes() const {
     return result;
 }
 
-namespace {
-
 template <class Scalar>
-void read_finite(const Hdf5Array& array, hid_t type, Scalar* out) {
+void read_all(const Hdf5Array& array, Scalar* out) {
+    const hid_t type = std::is_same_v<Scalar, float> ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
     const auto per_sample = static_cast<std::size_t>(array.shape[1] * array.shape[2]);
-    for_blocks(array.shape, [&](Range range) {
-        Scalar* first = out + range.begin * per_sample;
-        const bool success = move_samples(array.handle, array.shape, range, [&](hid_t memory, hid_t file) {
-            return H5Dread(array.handle.get(), type, memory, file, H5P_DEFAULT, first);
-        });
-        if (!success) throw_invalid(array.title, "readable", "damaged data or an unknown filter");
-        const Scalar* end = first + range.size() * per_sample;
-        const Scalar* bad = std::find_if_not(static_cast<const Scalar*>(first), end,
-                                             [](Scalar value) { return std::isfinite(value); });
-        if (bad == end) return;
-        const std::size_t sample = range.begin + static_cast<std::size_t>(bad - first) / per_sample;
-        check_finite(fmt::format("{}, sample {},", array.title, sample), static_cast<double>(*bad));
-    });
+    const auto read = [&](Range range, hid_t memory, hid_t file) {
+        Scalar *first = out + range.begin * per_sample, *end = out + range.end * per_sample;
+        const herr_t status = H5Dread(array.handle.get(), type, memory, file, H5P_DEFAULT, first);
+        if (status < 0) return status;
+        const Scalar* bad = std::find_if_not(first, end, [](Scalar value) { return std::isfinite(value); });
+        if (bad != end) {
+            const std::size_t sample = static_cast<std::size_t>(bad - out) / per_sample;
+            check_finite(fmt::format("{}, sample {},", array.title, sample), static_cast<double>(*bad));
+        }
+        return status;
+    };
+    if (!move_samples(array.handle, array.shape, read))
+        throw_invalid(array.title, "readable", "damaged data or an unknown filter");
 }
 
-}  // namespace
-
-void read_all(const Hdf5Array& array, double* out) { read_finite(array, H5T_NATIVE_DOUBLE, out); }
-void read_all(const Hdf5Array& array, float* out) { read_finite(array, H5T_NATIVE_FLOAT, out); }
+template void read_all(const Hdf5Array& array, double* out);
+template void read_all(const Hdf5Array& array, float* out);
 
 }  // namespace bayesaim::data

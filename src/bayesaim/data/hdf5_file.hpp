@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bayesaim/core/files.hpp"
 #include "bayesaim/data/attributes.hpp"
 #include "bayesaim/data/tokens.hpp"
 
@@ -51,24 +52,6 @@ class QuietHdf5 {
     void* data_ = nullptr;
 };
 
-/// The temporary name of a file being written. Removes the file unless it was completed.
-class PartialFile {
-  public:
-    /// Throws unless the disk takes this many bytes: after a failed write HDF5 cannot close a file cleanly.
-    PartialFile(const std::string& file, std::size_t bytes);
-    ~PartialFile();
-    PartialFile(const PartialFile&) = delete;
-    PartialFile& operator=(const PartialFile&) = delete;
-
-    const std::string& name() const { return name_; }
-    void complete();
-    [[noreturn]] void fail(int error) const;
-
-  private:
-    std::string file_, name_;
-    bool complete_ = false;
-};
-
 class Hdf5Writer {
   public:
     /// `bytes` is the total size of the arrays.
@@ -79,17 +62,13 @@ class Hdf5Writer {
                const std::function<const double*(Range)>& fill);
     /// Writes an array that is in memory as a whole.
     void write(const char* name, const Shape& shape, const double* values);
-    /// Writes these attributes, and the version and commit of the library.
-    void write(Attributes attributes);
 
-    /// Renames the complete file to its final name.
-    void finish();
+    /// Writes these attributes, and the version and commit of the library, and renames the complete file to
+    /// its final name.
+    void finish(Attributes attributes);
 
   private:
     void check(bool success) const;
-    void write_attribute(const std::string& name, const std::string& text);
-    void write_attribute(const std::string& name, double value);
-    void write_attribute(const std::string& name, std::uint64_t value);
     void write_attribute(const std::string& name, Hdf5Handle::Id file_type, Hdf5Handle::Id memory_type,
                          const void* value);
 
@@ -125,7 +104,7 @@ class Hdf5Reader {
 };
 
 /// Reads a whole array, block by block, into the destination. Every number must be finite.
-void read_all(const Hdf5Array& array, double* out);
-void read_all(const Hdf5Array& array, float* out);
+template <class Scalar>  // double or float
+void read_all(const Hdf5Array& array, Scalar* out);
 
 }  // namespace bayesaim::data

@@ -31,14 +31,11 @@ class BorrowedTokens final : public TokenSource {
         : TokenSource(samples, tokens, dim), columns_(columns), owner_(std::move(owner)) {}
 
     Block block(Range range, Matrix& scratch) const override {
-        const Scalar* first = columns_ + static_cast<Eigen::Index>(range.begin) * tokens() * dim();
-        const auto count = static_cast<Eigen::Index>(range.size()) * tokens();
         if constexpr (std::is_same_v<Scalar, double>) {
-            return {first, dim(), count};
+            return own_block(range);
         } else {
-            using Columns = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
-            scratch = Eigen::Map<const Columns>(first, dim(), count).template cast<double>();
-            return {scratch.data(), dim(), count};
+            scratch = own_block(range).template cast<double>();
+            return {scratch.data(), scratch.rows(), scratch.cols()};
         }
     }
 
@@ -46,8 +43,7 @@ class BorrowedTokens final : public TokenSource {
         if constexpr (std::is_same_v<Scalar, double>) {
             return TokenSource::float_block(range, scratch);
         } else {
-            return {columns_ + static_cast<Eigen::Index>(range.begin) * tokens() * dim(), dim(),
-                    static_cast<Eigen::Index>(range.size()) * tokens()};
+            return own_block(range);
         }
     }
 
@@ -56,6 +52,11 @@ class BorrowedTokens final : public TokenSource {
     }
 
   private:
+    BlockOf<Scalar> own_block(Range range) const {
+        return {columns_ + static_cast<Eigen::Index>(range.begin) * tokens() * dim(), dim(),
+                static_cast<Eigen::Index>(range.size()) * tokens()};
+    }
+
     const Scalar* columns_;
     std::shared_ptr<const void> owner_;
 };
@@ -107,13 +108,6 @@ TokenSource::BlockOf<float> TokenSource::float_block(Range samples, linalg::Floa
     return {scratch.data(), scratch.rows(), scratch.cols()};
 }
 
-TokenSource::Block block_of(const TokenSource& source, Range samples, Matrix& scratch) {
-    return source.block(samples, scratch);
-}
-TokenSource::BlockOf<float> block_of(const TokenSource& source, Range samples, linalg::FloatMatrix& scratch) {
-    return source.float_block(samples, scratch);
-}
-
 std::size_t samples_per_block(const TokenSource& source) {
     // About 2^16 numbers: the block and its product with S stay in the second-level cache, and small problems
     // still have work for several threads. At least 256 columns: the d x d matrices of large problems pass
@@ -125,13 +119,11 @@ std::size_t samples_per_block(const TokenSource& source) {
 }
 
 TokenStorage parse_token_storage(std::string_view name, std::string_view text) {
-    return check_one_of(name, text, {"memory", "regenerate"}) == 0 ? TokenStorage::memory
-                                                                   : TokenStorage::regenerate;
+    return static_cast<TokenStorage>(check_one_of(name, text, {"memory", "regenerate"}));
 }
 
 Precision parse_precision(std::string_view name, std::string_view text) {
-    return check_one_of(name, text, {"double", "float"}) == 0 ? Precision::double_precision
-                                                              : Precision::float_precision;
+    return static_cast<Precision>(check_one_of(name, text, {"double", "float"}));
 }
 
 std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
@@ -139,24 +131,18 @@ std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index 
                                              ThreadPool& pool, Purpose purpose) {
     auto generated = std::make_unique<GeneratedTokens>(samples, tokens, dim, seed, purpose, precision);
     if (storage == TokenStorage::regenerate) return generated;
-    const auto fill = [&](auto& columns) {
+    const auto fill = [&]<class Columns>(Columns columns) {
         parallel_for(pool, static_cast<std::size_t>(samples), samples_per_block(*generated),
                      [&](Range range) {
                          Matrix scratch;
                          const auto block = generated->block(range, scratch);
-                         using Scalar = typename std::remove_reference_t<decltype(columns)>::Scalar;
                          columns.middleCols(static_cast<Eigen::Index>(range.begin) * tokens, block.cols()) =
-                             block.cast<Scalar>();
+                             block.template cast<typename Columns::Scalar>();
                      });
-    };
-    if (precision == Precision::float_precision) {
-        Eigen::MatrixXf columns(dim, samples * tokens);
-        fill(columns);
         return keep(std::move(columns), tokens);
-    }
-    Matrix columns(dim, samples * tokens);
-    fill(columns);
-    return keep(std::move(columns), tokens);
+    };
+    if (precision == Precision::float_precision) return fill(Eigen::MatrixXf(dim, samples * tokens));
+    return fill(Matrix(dim, samples * tokens));
 }
 
 std::unique_ptr<TokenSource> given_tokens(Matrix columns, Eigen::Index tokens) {

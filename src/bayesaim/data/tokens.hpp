@@ -47,10 +47,6 @@ class TokenSource {
     Eigen::Index samples_, tokens_, dim_;
 };
 
-/// block or float_block.
-TokenSource::Block block_of(const TokenSource& source, Range samples, linalg::Matrix& scratch);
-TokenSource::BlockOf<float> block_of(const TokenSource& source, Range samples, linalg::FloatMatrix& scratch);
-
 /// Standard normal tokens of sample i from RandomStream(seed, purpose, i): kept in memory, or made again
 /// block by block, with the same bits. Single precision rounds each entry in both cases.
 std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,

@@ -6,6 +6,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/random.hpp"
+#include "bayesaim/linalg/decompositions.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 
@@ -152,8 +153,8 @@ Overlap cavity_covariance(Laws laws, const Overlap& precision) {
     for (Eigen::Index k = 0; k < layers; ++k) {
         Eigen::VectorXd coupling(layers - 1);
         for (Eigen::Index i = 0; i < layers - 1; ++i) coupling[i] = precision(k, i + (i >= k));
-        const Eigen::VectorXd response =
-            layers == 1 ? coupling : linalg::solve(without(gaussian, k), coupling);
+        Eigen::VectorXd response = coupling;
+        if (layers > 1) response = linalg::solve_positive(without(gaussian, k), coupling);
         const double own = spectral::mmse(*laws[static_cast<std::size_t>(k)],
                                           1 / (precision(k, k) - coupling.dot(response)));
         covariance(k, k) = own;
@@ -184,10 +185,7 @@ JointlyDenoised denoise_jointly(Laws laws, std::span<const Matrix> noisy, const 
     const DenoiseOptions each{options.linear_outside_support};
     if (laws.size() == 1) {
         Denoised denoised = denoise(*laws[0], noisy[0], noise_covariance(0, 0), pool, each);
-        JointlyDenoised result;
-        result.estimates.push_back(std::move(denoised.estimate));
-        result.posterior_covariance = linalg::scalar_overlap(denoised.posterior_variance);
-        return result;
+        return {{std::move(denoised.estimate)}, linalg::scalar_overlap(denoised.posterior_variance)};
     }
     // With more noise than signal the problem is nearly Gaussian and the innovation good at any coupling, but
     // the divergences of the combination, which Delta multiplies, are not exact enough.
@@ -200,10 +198,8 @@ JointlyDenoised denoise_jointly(Laws laws, std::span<const Matrix> noisy, const 
     if (options.method == JointMethod::combination || (options.method == JointMethod::automatic && strong)) {
         return combine(laws, noisy, noise_covariance, pool, options);
     }
-    JointlyDenoised result;
-    result.estimates = features(laws, noisy, noise_covariance, pool, each).innovation;
-    result.posterior_covariance = cavity_covariance(laws, linalg::inverse(noise_covariance));
-    return result;
+    return {features(laws, noisy, noise_covariance, pool, each).innovation,
+            cavity_covariance(laws, linalg::inverse(noise_covariance))};
 }
 
 }  // namespace bayesaim::denoisers

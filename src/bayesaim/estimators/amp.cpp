@@ -86,20 +86,6 @@ Overlap second_moments(Laws priors) {
     return result;
 }
 
-Overlap self_overlaps(const std::vector<Matrix>& estimates) {
-    const auto layers = static_cast<Eigen::Index>(estimates.size());
-    Overlap result(layers, layers);
-    for (Eigen::Index l = 0; l < layers; ++l) {
-        for (Eigen::Index k = 0; k <= l; ++k) {
-            const Matrix &x = estimates[static_cast<std::size_t>(l)],
-                         &y = estimates[static_cast<std::size_t>(k)];
-            const double sum = l == k ? x.squaredNorm() : x.cwiseProduct(y).sum();
-            result(l, k) = result(k, l) = sum / static_cast<double>(x.rows());
-        }
-    }
-    return result;
-}
-
 /// Shat_l + sum_m (A^-1)_lm (2/d) pulled_m
 std::vector<Matrix> noisy_estimates(const std::vector<Matrix>& estimates, const std::vector<Matrix>& pulled,
                                     const Overlap& gain) {
@@ -178,7 +164,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         state = {std::move(denoised.estimates), denoised.posterior_covariance};
         onsager = slope ? Overlap(2 * state.error * linalg::inverse(now.noise_covariance) * gain)
                         : Overlap(2 * state.error);
-        now.self_overlap = self_overlaps(state.estimates);
+        now.self_overlap = data::self_overlaps(state.estimates);
         now.predicted_error = state.error;
         if (options.measure) now.true_error = options.measure(state.estimates);
         now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

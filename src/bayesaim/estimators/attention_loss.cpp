@@ -69,10 +69,7 @@ Lane<Scalar> linear_gradient(std::span<Lane<Scalar>> h, const Scalar* outputs, E
 template <class Scalar>
 AttentionLoss<Scalar>::AttentionLoss(const data::Dataset& data, const channels::Channel& channel,
                                      ThreadPool& pool)
-    : samples_(data.tokens->samples()),
-      tokens_(data.tokens->tokens()),
-      dim_(data.tokens->dim()),
-      softmax_(false) {
+    : samples_(data.tokens->samples()), tokens_(data.tokens->tokens()), dim_(data.tokens->dim()) {
     const auto output = channel.smooth_output();
     if (!output) throw_invalid("channel", "one with a gradient, such as softmax or linear", channel.name());
     softmax_ = output->softmax;

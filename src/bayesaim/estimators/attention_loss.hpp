@@ -51,7 +51,7 @@ class AttentionLoss {
                           Sums& sums) const;
 
     Eigen::Index samples_, tokens_, dim_;
-    bool softmax_;
+    bool softmax_ = false;
     double beta_ = 1, weight_ = 1;
     std::vector<Block> blocks_;
 };

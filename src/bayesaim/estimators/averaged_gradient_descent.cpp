@@ -26,18 +26,13 @@ void advance_all(const GradientDescent& problem, std::vector<Descent>& descents,
     }
 }
 
-/// The worst status: diverged, then stopped, then iteration limit, then converged.
-int badness(Termination status) {
-    switch (status) {
-        case Termination::diverged:
-            return 3;
-        case Termination::stopped:
-            return 2;
-        case Termination::iteration_limit:
-            return 1;
-        default:
-            return 0;
+Termination worst_status(const std::vector<Descent>& descents) {
+    using enum Termination;
+    for (const Termination bad : {diverged, stopped, iteration_limit}) {
+        const auto has_it = [&](const Descent& descent) { return descent.status == bad; };
+        if (std::any_of(descents.begin(), descents.end(), has_it)) return bad;
     }
+    return converged;
 }
 
 }  // namespace
@@ -67,10 +62,7 @@ AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset&
         if (!options.progress || options.progress(descents)) continue;
         for (Descent& descent : descents) descent.status = descent.status.value_or(Termination::stopped);
     }
-    result.status = Termination::converged;
-    for (const Descent& descent : descents) {
-        if (badness(*descent.status) > badness(result.status)) result.status = *descent.status;
-    }
+    result.status = worst_status(descents);
     measure_starts(descents, [&](const linalg::Matrix& mean) {
         result.estimate = mean;  // the last one measured is the mean over all starts
         return 0;

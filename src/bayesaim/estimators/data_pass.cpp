@@ -32,10 +32,6 @@ auto layer_of(Matrix& rows, std::size_t layer, Eigen::Index pairs) {
 }
 
 void add_power(const Eigen::Ref<const Rows>& g, Eigen::Index pairs, Overlap& power) {
-    if (power.size() == 1) {
-        power(0, 0) += g.squaredNorm();
-        return;
-    }
     for (Eigen::Index l = 0; l < power.rows(); ++l) {
         for (Eigen::Index k = 0; k <= l; ++k) {
             power(l, k) += g.middleCols(l * pairs, pairs).cwiseProduct(g.middleCols(k * pairs, pairs)).sum();
@@ -79,7 +75,12 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             const Range range = block_range(samples, block_size, b);
             const auto begin = static_cast<Eigen::Index>(range.begin),
                        size = static_cast<Eigen::Index>(range.size());
-            const auto block = data::block_of(source, range, scratch);
+            const auto block = [&] {
+                if constexpr (std::is_same_v<Scalar, double>)
+                    return source.block(range, scratch);
+                else
+                    return source.float_block(range, scratch);
+            }();
             auto omega = messages.omega.middleRows(begin, size);
             auto g = messages.g.middleRows(begin, size);
             index.resize(size, channel.layers() * pairs);

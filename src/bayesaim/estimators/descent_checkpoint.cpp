@@ -19,9 +19,38 @@ namespace {
 struct Table {
     std::size_t columns = 1;
     std::vector<double> values{};
+    std::size_t used = 0;  ///< numbers taken
+
+    void append(std::initializer_list<double> row) {
+        columns = row.size();
+        values.insert(values.end(), row);
+    }
+
+    void append(const linalg::Matrix& matrix) {
+        if (matrix.size() == 0) return;
+        columns = static_cast<std::size_t>(matrix.rows());
+        if (matrix.allFinite()) {
+            values.insert(values.end(), matrix.data(), matrix.data() + matrix.size());
+        } else {
+            values.insert(values.end(), static_cast<std::size_t>(matrix.size()), 0);
+        }
+    }
+
+    /// The next rows. Throws if none is left.
+    std::span<const double> take(std::size_t rows) {
+        const std::size_t count = rows * columns;
+        if (count > values.size() - used) throw_invalid("checkpoint", "complete", "too few numbers");
+        return std::span(values).subspan(std::exchange(used, used + count), count);
+    }
+
+    /// The next matrix, with this many columns; empty if the table is empty.
+    linalg::Matrix take_matrix(std::size_t count) {
+        if (values.empty()) return {};
+        return Eigen::Map<const linalg::Matrix>(take(count).data(), static_cast<Eigen::Index>(columns),
+                                                static_cast<Eigen::Index>(count));
+    }
 };
 using Tables = std::map<std::string, Table>;
-constexpr const char* table_names[] = {"starts", "weights", "first_moment", "second_moment", "record"};
 constexpr double none = -1;  // stands for a missing status or error, which are never negative
 
 /// FNV-1a over the texts, and names, shapes and bits of the tables.
@@ -42,69 +71,29 @@ std::uint64_t checksum(const DescentCheckpoint& texts, const Tables& tables) {
     return hash;
 }
 
-void append(Table& table, std::initializer_list<double> row) {
-    table.columns = row.size();
-    table.values.insert(table.values.end(), row);
-}
-
-void append(Table& table, const linalg::Matrix& matrix) {
-    if (matrix.size() == 0) return;
-    table.columns = static_cast<std::size_t>(matrix.rows());
-    if (matrix.allFinite()) {
-        table.values.insert(table.values.end(), matrix.data(), matrix.data() + matrix.size());
-    } else {
-        table.values.insert(table.values.end(), static_cast<std::size_t>(matrix.size()), 0);
-    }
-}
-
 Tables to_tables(const std::vector<Descent>& descents) {
     Tables tables;
     for (const Descent& descent : descents) {
-        append(tables["starts"],
-               {static_cast<double>(descent.start), static_cast<double>(descent.step),
-                descent.status ? static_cast<double>(*descent.status) : none, descent.seconds,
-                static_cast<double>(descent.weights.cols()), static_cast<double>(descent.record.size())});
-        append(tables["weights"], descent.weights);
-        append(tables["first_moment"], descent.first_moment);
-        append(tables["second_moment"], descent.second_moment);
+        tables["starts"].append({static_cast<double>(descent.start), static_cast<double>(descent.step),
+                                 descent.status ? static_cast<double>(*descent.status) : none,
+                                 descent.seconds, static_cast<double>(descent.weights.cols()),
+                                 static_cast<double>(descent.record.size())});
+        tables["weights"].append(descent.weights);
+        tables["first_moment"].append(descent.first_moment);
+        tables["second_moment"].append(descent.second_moment);
         for (const DescentStep& row : descent.record) {
-            append(tables["record"], {static_cast<double>(row.step), row.loss, row.gradient_norm,
-                                      row.true_error.value_or(none)});
+            tables["record"].append(
+                {static_cast<double>(row.step), row.loss, row.gradient_norm, row.true_error.value_or(none)});
         }
     }
     std::erase_if(tables, [](const auto& entry) { return entry.second.values.empty(); });
     return tables;
 }
 
-/// Takes the next rows of a table; throws if no row is left.
-class Rows {
-  public:
-    explicit Rows(const Table& table) : table_(table) {}
-
-    std::span<const double> take(std::size_t rows) {
-        const std::size_t count = rows * table_.columns;
-        if (count > table_.values.size() - used_) throw_invalid("checkpoint", "complete", "too few numbers");
-        return std::span(table_.values).subspan(std::exchange(used_, used_ + count), count);
-    }
-
-    /// Returns an empty matrix if the table is empty.
-    linalg::Matrix matrix(std::size_t columns) {
-        if (table_.values.empty()) return {};
-        const auto values = take(columns);
-        return Eigen::Map<const linalg::Matrix>(values.data(), static_cast<Eigen::Index>(table_.columns),
-                                                static_cast<Eigen::Index>(columns));
-    }
-
-  private:
-    const Table& table_;
-    std::size_t used_ = 0;
-};
-
 std::vector<Descent> from_tables(Tables& tables) {
     std::vector<Descent> descents;
-    Rows starts(tables["starts"]), weights(tables["weights"]), first(tables["first_moment"]),
-        second(tables["second_moment"]), record(tables["record"]);
-    for (std::size_t m = tables["starts"].values.size() / tables["starts"].columns; m > 0; --m) {
+    Table& starts = tables["starts"];
+    for (std::size_t m = starts.values.size() / starts.columns; m > 0; --m) {
         const auto row = starts.take(1);
         Descent descent;
         descent.start = static_cast<std::uint64_t>(row[0]);
@@ -112,11 +101,11 @@ std::vector<Descent> from_tables(Tables& tables) {
         if (row[2] != none) descent.status = static_cast<Termination>(static_cast<int>(row[2]));
         descent.seconds = row[3];
         const auto columns = static_cast<std::size_t>(row[4]);
-        descent.weights = weights.matrix(columns);
-        descent.first_moment = first.matrix(columns);
-        descent.second_moment = second.matrix(columns);
+        descent.weights = tables["weights"].take_matrix(columns);
+        descent.first_moment = tables["first_moment"].take_matrix(columns);
+        descent.second_moment = tables["second_moment"].take_matrix(columns);
         for (auto rows = static_cast<std::size_t>(row[5]); rows > 0; --rows) {
-            const auto values = record.take(1);
+            const auto values = tables["record"].take(1);
             DescentStep step{static_cast<int>(values[0]), values[1], values[2]};
             if (values[3] != none) step.true_error = values[3];
             descent.record.push_back(step);
@@ -133,10 +122,10 @@ DescentCheckpoint read(const std::string& file) {
                finished = data::text_attribute(attributes, "finished");
     const auto sum = attributes.find("checksum");
     if (!settings || !finished || sum == attributes.end())
-        throw_invalid("file", "a checkpoint", "another kind of file");
+        throw InvalidArgument("it is an HDF5 file, but not a checkpoint");
     DescentCheckpoint checkpoint{*settings, *finished};
     Tables tables;
-    for (const char* name : table_names) {
+    for (const char* name : {"starts", "weights", "first_moment", "second_moment", "record"}) {
         if (!reader.has(name)) continue;
         const data::Hdf5Array array = reader.array(name, "(1, rows, columns)");
         const auto rows = static_cast<std::size_t>(array.shape[0] * array.shape[1]);
@@ -145,8 +134,8 @@ DescentCheckpoint read(const std::string& file) {
         data::read_all(array, table.values.data());
         tables.emplace(name, std::move(table));
     }
-    if (sum->second != data::Attribute(checksum(checkpoint, tables)))
-        throw_invalid("checksum of the file", "that of its content", "another one: it is damaged");
+    if (sum->second != Value(checksum(checkpoint, tables)))
+        throw InvalidArgument("its checksum does not fit its content: the file is damaged");
     checkpoint.descents = from_tables(tables);
     return checkpoint;
 }
@@ -163,10 +152,9 @@ void write_descent_checkpoint(const std::string& file, const DescentCheckpoint& 
                    rows = static_cast<Eigen::Index>(table.values.size()) / columns;
         out.write(name.c_str(), {1, rows, columns}, table.values.data());
     }
-    out.write({{"settings", checkpoint.settings},
-               {"finished", checkpoint.finished},
-               {"checksum", checksum(checkpoint, tables)}});
-    out.finish();
+    out.finish({{"settings", checkpoint.settings},
+                {"finished", checkpoint.finished},
+                {"checksum", checksum(checkpoint, tables)}});
 }
 
 DescentCheckpoint read_descent_checkpoint(const std::string& file) {

@@ -275,14 +275,13 @@ double TheoryErrors::at(const Task& point, const std::function<double()>& solve)
 
 std::optional<Outcome> run_task(const Task& task, const TaskContext& context) {
     const auto start = std::chrono::steady_clock::now();
-    const auto failed = [](const char* reason) { return Outcome{"failed", reason}; };
     Outcome outcome;
     try {
         outcome = find_row(estimator_table(), "estimator", task.estimator).run(task, context);
     } catch (const std::bad_alloc&) {
-        outcome = failed("not enough memory for a problem of this size");
+        outcome = {"failed", "not enough memory for a problem of this size"};
     } catch (const std::exception& error) {
-        outcome = failed(error.what());
+        outcome = {"failed", error.what()};
     }
     if (outcome.status == to_string(Termination::stopped)) return std::nullopt;
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

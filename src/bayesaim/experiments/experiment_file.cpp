@@ -23,20 +23,24 @@ namespace {
 constexpr std::size_t most_tasks = 10'000'000;
 
 /// The place of an error: "study.toml:3:9: " goes before its message.
-class Source {
-  public:
-    explicit Source(const std::string& name) : name_(name) {}
+struct Source {
+    std::string name;
 
     [[noreturn]] void reject(const toml::source_position& where, const std::string& message) const {
-        throw InvalidArgument(fmt::format("{}:{}:{}: {}", name_, where.line, where.column, message));
+        throw InvalidArgument(fmt::format("{}:{}:{}: {}", name, where.line, where.column, message));
     }
     [[noreturn]] void reject(const toml::node& node, const std::string& message) const {
         reject(node.source().begin, message);
     }
-    const std::string& name() const { return name_; }
-
-  private:
-    std::string name_;
+    /// The result of the work, whose complaints get the place of the node.
+    template <class Work>
+    auto at(const toml::node& node, Work work) const {
+        try {
+            return work();
+        } catch (const InvalidArgument& error) {
+            reject(node, error.what());
+        }
+    }
 };
 
 std::string describe(const toml::node& node) {
@@ -55,9 +59,9 @@ struct Choice {
 };
 
 /// Reads the values of one setting; each must be of the setting's type.
-class ChoiceReader {
-  public:
-    ChoiceReader(const Source& source, const Setting& setting) : source_(source), setting_(setting) {}
+struct ChoiceReader {
+    const Source& source;
+    const Setting& setting;
 
     Choice read(const toml::node& node) const {
         Choice choice{&node};
@@ -72,18 +76,11 @@ class ChoiceReader {
         return choice;
     }
 
-  private:
-    bool whole() const { return setting_.member.index() <= 1; }
-    bool numeric() const { return setting_.member.index() <= 2; }
+    bool whole() const { return setting.member.index() <= 1; }
+    bool numeric() const { return setting.member.index() <= 2; }
 
     [[noreturn]] void reject(const toml::node& node, const std::string& requirement) const {
-        source_.reject(node, fmt::format("{} must be {}", setting_.name, requirement));
-    }
-
-    const char* requirement() const {
-        static constexpr const char* texts[] = {"a whole number", "a whole number", "a number",
-                                                "true or false", "text"};
-        return texts[setting_.member.index()];
+        source.reject(node, fmt::format("{} must be {}", setting.name, requirement));
     }
 
     Value scalar(const toml::node& node) const {
@@ -94,12 +91,14 @@ class ChoiceReader {
             value = static_cast<std::uint64_t>(number);
         } else if (numeric() && !whole() && node.is_number()) {
             value = *node.value<double>();
-        } else if (setting_.member.index() == 3 && node.is_boolean()) {
+        } else if (setting.member.index() == 3 && node.is_boolean()) {
             value = node.as_boolean()->get();
-        } else if (setting_.member.index() == 4 && node.is_string()) {
+        } else if (setting.member.index() == 4 && node.is_string()) {
             value = node.as_string()->get();
         } else {
-            reject(node, fmt::format("{}, got {}", requirement(), describe(node)));
+            constexpr const char* types[] = {"a whole number", "a whole number", "a number", "true or false",
+                                             "text"};
+            reject(node, fmt::format("{}, got {}", types[setting.member.index()], describe(node)));
         }
         check(node, value);
         return value;
@@ -107,39 +106,27 @@ class ChoiceReader {
 
     void check(const toml::node& node, const Value& value) const {
         const auto* count = std::get_if<std::uint64_t>(&value);
-        if (setting_.member.index() == 1 && count && *count > std::numeric_limits<int>::max()) {
+        if (setting.member.index() == 1 && count && *count > std::numeric_limits<int>::max()) {
             reject(node, fmt::format("at most {}, got {}", std::numeric_limits<int>::max(), *count));
         }
-        try {
-            if (setting_.check) setting_.check(setting_.name, value);
-        } catch (const InvalidArgument& error) {
-            source_.reject(node, error.what());
-        }
+        if (setting.check) source.at(node, [&] { setting.check(setting.name, value); });
     }
 
     void read_grid(const toml::node& node, Choice& choice) const {
-        try {
-            Grid grid(setting_.name, node.as_string()->get());
-            if (grid.relative()) {
-                if (setting_.name != "alpha") reject(node, "made of numbers without x");
-                choice.relative = std::move(grid);
-                return;
+        const Grid grid = source.at(node, [&] { return Grid(setting.name, node.as_string()->get()); });
+        if (grid.relative()) {
+            if (setting.name != "alpha") reject(node, "made of numbers without x");
+            choice.relative = grid;
+            return;
+        }
+        for (const double number : grid.values()) {
+            if (whole() && number != std::floor(number)) {
+                reject(node, fmt::format("made of whole numbers, got {}", number));
             }
-            for (const double number : grid.values()) {
-                if (whole() && number != std::floor(number)) {
-                    reject(node, fmt::format("made of whole numbers, got {}", number));
-                }
-                choice.values.push_back(whole() ? Value(static_cast<std::uint64_t>(number)) : Value(number));
-                check(node, choice.values.back());
-            }
-        } catch (const InvalidArgument& error) {
-            if (std::string_view(error.what()).starts_with(source_.name())) throw;
-            source_.reject(node, error.what());
+            choice.values.push_back(whole() ? Value(static_cast<std::uint64_t>(number)) : Value(number));
+            check(node, choice.values.back());
         }
     }
-
-    const Source& source_;
-    const Setting& setting_;
 };
 
 /// The keys of one [[run]], or of the top of the file.
@@ -175,7 +162,7 @@ Block read_block(const Source& source, const toml::table& table, const std::set<
             source.reject(key.source().begin,
                           fmt::format("unknown key '{}'; known are {}", name, fmt::join(known, ", ")));
         }
-        block.choices.emplace(name, ChoiceReader(source, *setting).read(node));
+        block.choices.emplace(name, ChoiceReader{source, *setting}.read(node));
     }
     return block;
 }
@@ -188,7 +175,7 @@ void expand_seeds(const Source& source, Block& block) {
         if (block.choices.contains("seed")) {
             source.reject(*block.choices["seed"].node, "seed must be left out where seeds is a list");
         }
-        block.choices["seed"] = ChoiceReader(source, setting).read(*block.seeds);
+        block.choices["seed"] = ChoiceReader{source, setting}.read(*block.seeds);
         return;
     }
     const auto* count = block.seeds->as_integer();
@@ -207,35 +194,32 @@ void expand_seeds(const Source& source, Block& block) {
 }
 
 /// Every combination of the values of one run.
-class Expansion {
-  public:
-    Expansion(const Source& source, const Block& block, const toml::table& table,
-              const std::filesystem::path& directory, std::vector<Task>& tasks)
-        : source_(source), block_(block), table_(table), directory_(directory), tasks_(tasks) {}
+struct Expansion {
+    const Source& source;
+    const Block& block;
+    const toml::table& table;
+    const std::filesystem::path& directory;
+    std::vector<Task>& tasks;
 
-    void run() { choose(0, Task{}); }
-
-  private:
-    void choose(std::size_t index, Task task) {
+    /// Adds the tasks that differ from this one in the settings from the index-th on.
+    void choose(std::size_t index, Task task) const {
         if (index == setting_table().size()) {
-            if (tasks_.size() >= most_tasks) {
-                source_.reject(table_, fmt::format("a study must have at most {} points", most_tasks));
+            if (tasks.size() >= most_tasks) {
+                source.reject(table, fmt::format("a study must have at most {} points", most_tasks));
             }
-            tasks_.push_back(std::move(task));
+            tasks.push_back(std::move(task));
             return;
         }
         const Setting& setting = setting_table()[index];
         if (setting.name == "integration_points") check_problem(task);  // prior and channel are set by now
-        const auto found = block_.choices.find(setting.name);
-        if (found == block_.choices.end() || !applies(task, setting))
+        const auto found = block.choices.find(setting.name);
+        if (found == block.choices.end() || !applies(task, setting))
             return choose(index + 1, std::move(task));
         std::vector<Value> values = found->second.values;
         if (const auto& relative = found->second.relative) {
-            try {
+            source.at(*found->second.node, [&] {
                 for (const double alpha : relative->values(strong_recovery(task))) values.emplace_back(alpha);
-            } catch (const InvalidArgument& error) {
-                source_.reject(*found->second.node, error.what());
-            }
+            });
         }
         for (const Value& value : values) {
             set(task, setting, value);
@@ -245,12 +229,9 @@ class Expansion {
     }
 
     void read_spectrum(const toml::node& node, Task& task) const {
-        task.spectrum = (directory_ / task.spectrum).lexically_normal().string();
-        try {
-            task.spectrum_checksum = fingerprint(read_whole("spectrum", task.spectrum));
-        } catch (const InvalidArgument& error) {
-            source_.reject(node, error.what());
-        }
+        task.spectrum = (directory / task.spectrum).lexically_normal().string();
+        task.spectrum_checksum =
+            source.at(node, [&] { return fingerprint(read_whole("spectrum", task.spectrum)); });
     }
 
     /// Reports values that do not fit together at the key that the message names.
@@ -263,19 +244,13 @@ class Expansion {
             const std::string message = error.what();
             for (const char* name :
                  {"tokens", "beta", "layers", "residual", "width", "spectrum", "channel", "prior"}) {
-                const auto found = block_.choices.find(name);
-                if (found == block_.choices.end() || message.find(name) == std::string::npos) continue;
-                source_.reject(*found->second.node, message);
+                const auto found = block.choices.find(name);
+                if (found == block.choices.end() || message.find(name) == std::string::npos) continue;
+                source.reject(*found->second.node, message);
             }
-            source_.reject(table_, message);
+            source.reject(table, message);
         }
     }
-
-    const Source& source_;
-    const Block& block_;
-    const toml::table& table_;
-    const std::filesystem::path& directory_;
-    std::vector<Task>& tasks_;
 };
 
 /// Refuses a setting that no estimator, prior or channel of these tasks has.
@@ -303,25 +278,16 @@ void add_run(const Source& source, const toml::table& table, const std::filesyst
         }
     }
     std::vector<Task> added;
-    Expansion(source, all, table, directory, added).run();
+    Expansion{source, all, table, directory, added}.choose(0, {});
     check_used(source, own, added);
     tasks.insert(tasks.end(), added.begin(), added.end());
-}
-
-void keep_first_of_equals(std::vector<Task>& tasks) {
-    std::set<std::string> seen;
-    std::vector<Task> unique;
-    for (Task& task : tasks) {
-        if (seen.insert(canonical(task)).second) unique.push_back(std::move(task));
-    }
-    tasks = std::move(unique);
 }
 
 }  // namespace
 
 Experiment parse_experiment(std::string_view text, const std::string& source_name,
                             const std::filesystem::path& directory) {
-    const Source source(source_name);
+    const Source source{source_name};
     toml::table file;
     try {
         file = toml::parse(text);
@@ -353,7 +319,8 @@ Experiment parse_experiment(std::string_view text, const std::string& source_nam
     } else {
         add_run(source, file, directory, common, {}, experiment.tasks);
     }
-    keep_first_of_equals(experiment.tasks);
+    std::set<std::string> seen;
+    std::erase_if(experiment.tasks, [&](const Task& task) { return !seen.insert(canonical(task)).second; });
     return experiment;
 }
 

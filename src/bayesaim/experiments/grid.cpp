@@ -1,40 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/experiments/grid.hpp"
 
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/text.hpp"
 
 namespace bayesaim::experiments {
-namespace {
-
-constexpr const char* grammar = "a number, a list 0.1,0.2, start:stop:count or log:start:stop:count";
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-    std::vector<std::string_view> parts;
-    while (true) {
-        const std::size_t end = text.find(separator);
-        parts.push_back(text.substr(0, end));
-        if (end == std::string_view::npos) return parts;
-        text.remove_prefix(end + 1);
-    }
-}
-
-template <class Number>
-std::optional<Number> parse(std::string_view text) {
-    Number value{};
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
-    return value;
-}
-
-}  // namespace
 
 Grid::Grid(std::string_view name, std::string_view text) : name_(name) {
+    constexpr const char* grammar = "a number, a list 0.1,0.2, start:stop:count or log:start:stop:count";
     const auto reject = [&](std::string_view requirement) {
         throw_invalid(name, requirement, fmt::format("'{}'", text));
     };
@@ -45,7 +22,7 @@ Grid::Grid(std::string_view name, std::string_view text) : name_(name) {
             word.remove_suffix(1);
             ++relative_numbers;
         }
-        const auto value = parse<double>(word);
+        const auto value = parse_number<double>(word);
         if (!value) reject(grammar);
         if (!(std::isfinite(*value) && *value > 0)) reject("made of positive finite numbers");
         return *value;
@@ -58,7 +35,7 @@ Grid::Grid(std::string_view name, std::string_view text) : name_(name) {
         for (const std::string_view word : split(parts.front(), ',')) values_.push_back(number(word));
     } else if (parts.size() == 3) {
         const double start = number(parts[0]), stop = number(parts[1]);
-        const auto count = parse<int>(parts[2]);
+        const auto count = parse_number<int>(parts[2]);
         if (!count) reject(grammar);
         if (*count < 1 || *count > 10'000'000) reject("of 1 to 10000000 points");
         if (*count == 1 && start != stop) reject("of at least 2 points between different ends");

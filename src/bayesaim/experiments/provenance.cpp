@@ -14,8 +14,7 @@ constexpr const char* missing = "missing";  // status of an unfinished point
 
 /// The settings with the same value in every task.
 Json shared_settings(const std::vector<Point>& points) {
-    if (points.empty()) return Json::object();
-    Json shared = to_json(points.front().task, true);
+    Json shared = points.empty() ? Json::object() : to_json(points.front().task, true);
     for (const Point& point : points) {
         const Json own = to_json(point.task, true);
         Json still = Json::object();
@@ -44,13 +43,12 @@ std::string provenance_json(const Provenance& provenance) {
         if (outcome) {
             point.update(to_json(*outcome));
             if (outcome->commit == git_commit()) point.erase("commit");
+            seconds += outcome->seconds;
+            ++(outcome->failed() ? failed : done);
         } else {
             point["status"] = missing;
         }
         points += (points.empty() ? "\n  " : ",\n  ") + point.dump();
-        if (!outcome) continue;
-        seconds += outcome->seconds;
-        ++(outcome->failed() ? failed : done);
     }
     const Json object = {{"bayesaim", version()},
                          {"commit", git_commit()},

@@ -2,7 +2,6 @@
 #include "bayesaim/experiments/results.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -10,6 +9,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
+#include "bayesaim/core/text.hpp"
 #include "bayesaim/experiments/task_json.hpp"
 #include "bayesaim/numerics/statistics.hpp"
 
@@ -36,10 +36,8 @@ std::vector<const Setting*> setting_columns(const std::vector<Point>& points, bo
     for (const Setting& setting : setting_table()) {
         if (setting.name == "seed" && !with_seed) continue;
         if (setting.name == "spectrum_checksum" || setting.name == "token_storage") continue;
-        if (std::any_of(points.begin(), points.end(),
-                        [&](const Point& point) { return applies(point.task, setting); })) {
-            columns.push_back(&setting);
-        }
+        const auto has_it = [&](const Point& point) { return applies(point.task, setting); };
+        if (std::ranges::any_of(points, has_it)) columns.push_back(&setting);
     }
     return columns;
 }
@@ -47,10 +45,8 @@ std::vector<const Setting*> setting_columns(const std::vector<Point>& points, bo
 std::vector<std::string> value_columns(const std::vector<Point>& points) {
     std::vector<std::string> columns;
     for (const EstimatorEntry& estimator : estimator_table()) {
-        if (std::none_of(points.begin(), points.end(),
-                         [&](const Point& point) { return point.task.estimator == estimator.name; })) {
-            continue;
-        }
+        const auto runs_it = [&](const Point& point) { return point.task.estimator == estimator.name; };
+        if (std::ranges::none_of(points, runs_it)) continue;
         for (const std::string& name : estimator.values) {
             if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
         }
@@ -125,17 +121,13 @@ std::string summary_line(const Group& group) {
 std::string Shard::text() const { return fmt::format("{}/{}", index, count); }
 
 Shard parse_shard(std::string_view name, std::string_view text) {
-    Shard shard;
-    const std::size_t slash = std::min(text.find('/'), text.size());
-    const auto number = [&](std::string_view word, std::size_t& value) {
-        const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-        return error == std::errc() && stop == word.data() + word.size();
-    };
-    if (slash == text.size() || !number(text.substr(0, slash), shard.index) ||
-        !number(text.substr(slash + 1), shard.count) || shard.index < 1 || shard.index > shard.count) {
+    const auto words = split(text, '/');
+    const auto index = parse_number<std::size_t>(words.front()),
+               count = parse_number<std::size_t>(words.back());
+    if (words.size() != 2 || !index || !count || *index < 1 || *index > *count) {
         throw_invalid(name, "i/N with i from 1 to N", fmt::format("'{}'", text));
     }
-    return shard;
+    return {*index, *count};
 }
 
 std::string results_csv(const std::vector<Point>& points) {

@@ -27,16 +27,16 @@ constexpr std::chrono::milliseconds sync_interval{250};
 
 /// Fills `records`, and returns the number of bytes in whole lines.
 std::size_t parse(std::string_view text, const std::filesystem::path& file, StoredRecords& records) {
-    std::size_t begin = 0;
+    const std::string_view first = text.substr(0, text.find('\n'));
+    // The first line may have been cut off too; any other text without a line end never was a store.
+    if (first.size() < text.size() ? first != store_format : !store_format.starts_with(text)) {
+        throw_invalid("run store", fmt::format("a file that begins with '{}'", store_format),
+                      fmt::format("'{}'", file.string()));
+    }
+    if (first.size() == text.size()) return 0;
+    std::size_t begin = first.size() + 1;
     for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
         const std::string_view line = text.substr(begin, end - begin);
-        if (begin == 0) {
-            if (line != store_format) {
-                throw_invalid("run store", fmt::format("a file that begins with '{}'", store_format),
-                              fmt::format("'{}'", file.string()));
-            }
-            continue;
-        }
         // key, blank, payload, blank, checksum
         const bool long_enough = line.size() >= 2 * digits + 2;
         const std::string_view content = line.substr(0, long_enough ? line.size() - digits - 1 : 0);
@@ -46,11 +46,6 @@ std::size_t parse(std::string_view text, const std::filesystem::path& file, Stor
             continue;
         }
         records.payloads[std::string(content.substr(0, digits))] = content.substr(digits + 1);
-    }
-    // The first line may have been cut off too; any other text without a line end never was a store.
-    if (begin == 0 && !store_format.starts_with(text)) {
-        throw_invalid("run store", fmt::format("a file that begins with '{}'", store_format),
-                      fmt::format("'{}'", file.string()));
     }
     return begin;
 }

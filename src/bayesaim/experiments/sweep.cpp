@@ -114,6 +114,21 @@ double seconds_per_operation() {
     return fastest / (2 * static_cast<double>(n * n) * sum);
 }
 
+/// Adds the outcomes of a run directory, and keeps good ones that are known already. Throws if two disagree.
+void reconcile(std::vector<Point>& points, const std::vector<Point>& found, const fs::path& directory) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        auto& known = points[i].outcome;
+        const auto& outcome = found[i].outcome;
+        if (!outcome) continue;
+        if (known && !known->failed() && !outcome->failed() && !known->same_results(*outcome)) {
+            throw_invalid("run directories", "in agreement",
+                          fmt::format("'{}' with another result than those before for {}", directory.string(),
+                                      canonical(points[i].task)));
+        }
+        if (!known || known->failed()) known = outcome;
+    }
+}
+
 }  // namespace
 
 SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, const SweepOptions& options) {
@@ -189,34 +204,13 @@ SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, co
     return plan;
 }
 
-namespace {
-
-/// Adds the outcomes of a run directory, and keeps good ones that are known already. Throws if two disagree.
-void reconcile(std::vector<Point>& points, const std::vector<Point>& found, const fs::path& directory) {
-    for (std::size_t i = 0; i < points.size(); ++i) {
-        auto& known = points[i].outcome;
-        const auto& outcome = found[i].outcome;
-        if (!outcome) continue;
-        if (known && !known->failed() && !outcome->failed() && !known->same_results(*outcome)) {
-            throw_invalid("run directories", "in agreement",
-                          fmt::format("'{}' with another result than those before for {}", directory.string(),
-                                      canonical(points[i].task)));
-        }
-        if (!known || known->failed()) known = outcome;
-    }
-}
-
-}  // namespace
-
 std::vector<Point> merge_sweeps(const std::vector<fs::path>& directories, const fs::path& output) {
     if (directories.empty()) throw_invalid("run directories", "at least one", "none");
     const Experiment experiment = read_provenance(directories.front() / provenance_name).experiment;
     std::vector<Point> points = points_of(experiment, {});
     for (const fs::path& directory : directories) {
         const Experiment other = read_provenance(directory / provenance_name).experiment;
-        const auto same = [](const Task& a, const Task& b) { return canonical(a) == canonical(b); };
-        if (!std::equal(other.tasks.begin(), other.tasks.end(), experiment.tasks.begin(),
-                        experiment.tasks.end(), same)) {
+        if (!std::ranges::equal(other.tasks, experiment.tasks, {}, canonical, canonical)) {
             throw_invalid(
                 "run directories", "of one study",
                 fmt::format("'{}' and '{}', which differ", directories.front().string(), directory.string()));

@@ -21,15 +21,15 @@ namespace {
 
 using Check = std::function<void(std::string_view, const Value&)>;
 
-void positive(std::string_view name, const Value& value) { check_positive(name, std::get<double>(value)); }
-
-void non_negative(std::string_view name, const Value& value) {
-    check_non_negative(name, std::get<double>(value));
+/// A check of values of this type; functions that parse a text check it too.
+template <class Type, class Function>
+Check on(Function check) {
+    return [check](std::string_view name, const Value& value) { check(name, std::get<Type>(value)); };
 }
 
-void a_fraction(std::string_view name, const Value& value) {
-    non_negative(name, value);
-    if (std::get<double>(value) >= 1) throw_invalid(name, "below 1", std::get<double>(value));
+void check_fraction(std::string_view name, double value) {
+    check_non_negative(name, value);
+    if (value >= 1) throw_invalid(name, "below 1", value);
 }
 
 Check at_least(long long lowest) {
@@ -44,14 +44,8 @@ Check one_of(std::vector<std::string> known) {
     };
 }
 
-template <class Result>
-Check parsed_by(Result (*parse)(std::string_view name, std::string_view text)) {
-    return [parse](std::string_view name, const Value& value) { parse(name, std::get<std::string>(value)); };
-}
-
 /// Old studies name estimators of several layers; the message gives the present spelling.
-void known_estimator(std::string_view name, const Value& value) {
-    const std::string& text = std::get<std::string>(value);
+void check_estimator(std::string_view name, const std::string& text) {
     for (const auto& [old, now] : {std::pair("deep-theory", "theory"), std::pair("deep-amp", "amp")}) {
         if (text == old)
             throw InvalidArgument(fmt::format(
@@ -63,8 +57,9 @@ void known_estimator(std::string_view name, const Value& value) {
 
 std::vector<Setting> make_table() {
     using enum Setting::Owner;
+    const Check positive = on<double>(check_positive), non_negative = on<double>(check_non_negative);
     return {
-        {"estimator", &Task::estimator, known_estimator, all},
+        {"estimator", &Task::estimator, on<std::string>(check_estimator), all},
         {"prior", &Task::prior, one_of(names_of(priors::prior_table())), all},
         {"width", &Task::width, positive, model},
         {"spectrum", &Task::spectrum, {}, model, false},
@@ -79,8 +74,8 @@ std::vector<Setting> make_table() {
         {"integration_points", &Task::integration_points, at_least(16), all},
         {"dim", &Task::dim, at_least(2)},
         {"alpha", &Task::alpha, positive, all},
-        {"response", &Task::response, parsed_by(estimators::parse_response)},
-        {"damping", &Task::damping, a_fraction},
+        {"response", &Task::response, on<std::string>(estimators::parse_response)},
+        {"damping", &Task::damping, on<double>(check_fraction)},
         {"adaptive_damping", &Task::adaptive_damping},
         {"max_iterations", &Task::max_iterations, at_least(1)},
         {"tolerance", &Task::tolerance, positive},
@@ -89,18 +84,10 @@ std::vector<Setting> make_table() {
         {"learning_rate", &Task::learning_rate, positive},
         {"student_width", &Task::student_width, non_negative},
         {"initial", &Task::initial, one_of({"mean", "prior", "informed"})},
-        {"precision", &Task::precision, parsed_by(data::parse_precision)},
-        {"token_storage", &Task::token_storage, parsed_by(data::parse_token_storage), estimator, false},
+        {"precision", &Task::precision, on<std::string>(data::parse_precision)},
+        {"token_storage", &Task::token_storage, on<std::string>(data::parse_token_storage), estimator, false},
         {"seed", &Task::seed},
     };
-}
-
-template <class Number>
-Value as_value(const Number& member) {
-    if constexpr (std::is_same_v<Number, int>)
-        return static_cast<std::uint64_t>(member);
-    else
-        return member;
 }
 
 }  // namespace
@@ -111,7 +98,14 @@ const std::vector<Setting>& setting_table() {
 }
 
 Value get(const Task& task, const Setting& setting) {
-    return std::visit([&](auto member) { return as_value(task.*member); }, setting.member);
+    return std::visit(
+        [&](auto member) -> Value {
+            if constexpr (std::is_same_v<decltype(member), int Task::*>)
+                return static_cast<std::uint64_t>(task.*member);
+            else
+                return task.*member;
+        },
+        setting.member);
 }
 
 void set(Task& task, const Setting& setting, const Value& value) {
@@ -196,11 +190,9 @@ Json to_json(const Task& task, bool all) {
 Task task_from_json(const Json& object) {
     Task task;
     for (const auto& [name, json] : object.items()) {
-        const auto& table = setting_table();
-        const auto found = std::find_if(
-            table.begin(), table.end(),
-            [name = std::string_view(name)](const Setting& setting) { return setting.name == name; });
-        if (found == table.end()) throw_invalid("setting", "a known one", fmt::format("'{}'", name));
+        const auto found = std::ranges::find(setting_table(), name, &Setting::name);
+        if (found == setting_table().end())
+            throw_invalid("setting", "a known one", fmt::format("'{}'", name));
         Value value = get(task, *found);
         const bool whole = std::holds_alternative<std::uint64_t>(value);
         try {

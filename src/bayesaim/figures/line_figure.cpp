@@ -10,30 +10,16 @@ namespace bayesaim::figures {
 namespace {
 
 std::string style_of(const Series& series) {
-    const auto line = [&](int dashes) {
-        return fmt::format("with lines lw 2 dt {} lc rgb \"{}\"", dashes, series.colour);
-    };
-    const auto points = [&](int shape, double size) {
-        return fmt::format("with {} pt {} ps {} lw 1.2 lc rgb \"{}\"",
-                           series.error.empty() ? "points" : "yerrorbars", shape, size, series.colour);
-    };
-    switch (series.style) {
-        case Series::Style::line:
-            return line(1);
-        case Series::Style::dashed_line:
-            return line(2);
-        case Series::Style::dotted_line:
-            return line(3);
-        case Series::Style::dots:
-            return points(7, 0.9);
-        case Series::Style::open_dots:
-            return points(6, 1.1);
-        case Series::Style::crosses:
-            return points(2, 1.1);
-        case Series::Style::triangles:
-            return points(8, 1.3);
-    }
-    return "with lines";
+    // In the order of Series::Style: dashes of lines, shapes and sizes of points.
+    constexpr const char* looks[] = {"lw 2 dt 1",          "lw 2 dt 2",          "lw 2 dt 3",
+                                     "pt 7 ps 0.9 lw 1.2", "pt 6 ps 1.1 lw 1.2", "pt 2 ps 1.1 lw 1.2",
+                                     "pt 8 ps 1.3 lw 1.2"};
+    const bool line = series.style <= Series::Style::dotted_line;
+    return fmt::format("with {} {} lc rgb \"{}\"",
+                       line                   ? "lines"
+                       : series.error.empty() ? "points"
+                                              : "yerrorbars",
+                       looks[static_cast<std::size_t>(series.style)], series.colour);
 }
 
 /// A logarithmic axis cannot show 0, and an error bar must not reach it.

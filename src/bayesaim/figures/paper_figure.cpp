@@ -1,39 +1,52 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/figures/paper_figure.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
-#include <optional>
+#include <regex>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
 
 namespace bayesaim::figures {
+namespace {
 
-const std::vector<PaperFigure>& paper_figures() {
-    static const std::vector<PaperFigure> table = {
-        paper::hardmax(), paper::hardmax_small_width(), paper::softmax_widths(),      paper::softmax(),
-        paper::linear(),  paper::many_tokens(),         paper::softmax_small_width(), paper::deep()};
-    return table;
+/// The numbers of a figure: one line per point.
+std::string csv_of(const LineFigure& figure) {
+    std::string text = "series,x,y,standard_error\n";
+    for (const Series& series : figure.series) {
+        const std::string& name = series.name.empty() ? series.label : series.name;
+        for (std::size_t j = 0; j < series.x.size(); ++j) {
+            text += fmt::format("\"{}\",{},{},{}\n", name, series.x[j], series.y[j],
+                                series.error.empty() ? std::string() : fmt::format("{}", series.error[j]));
+        }
+    }
+    return text;
 }
 
-const PaperFigure& find_paper_figure(const std::string& name) {
-    std::vector<std::string> names;
-    for (const PaperFigure& figure : paper_figures()) names.push_back(figure.name);
-    return paper_figures()[check_one_of("figure", name, names)];
+/// Values of finished tasks by alpha.
+std::map<double, std::vector<double>> values_by_alpha(const Points& points, const std::string& estimator,
+                                                      const Choice& choice, std::string_view value) {
+    std::map<double, std::vector<double>> values;
+    for (const experiments::Point& point : points) {
+        if (point.task.estimator != estimator || !choice(point.task) || !point.outcome) continue;
+        if (const auto number = point.outcome->value(value)) values[point.task.alpha].push_back(*number);
+    }
+    return values;
 }
+
+}  // namespace
 
 Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
                         const experiments::SweepOptions& options) {
     const std::string study_name = figure.name + (size == Size::quick ? "-quick" : "-full");
     const std::filesystem::path runs = directory / "runs" / study_name;
+    static const std::regex choice("<([^|>]*)\\|([^>]*)>");
+    const std::string study = std::regex_replace(figure.study, choice, size == Size::quick ? "$1" : "$2");
     experiments::Experiment experiment =
-        experiments::parse_experiment(figure.study(size), figure.name + ".toml", directory);
+        experiments::parse_experiment(study, figure.name + ".toml", directory);
     experiment.name = study_name;
     Drawn drawn;
     drawn.sweep = run_sweep(experiment, runs, options);
@@ -51,37 +64,9 @@ Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesys
     return drawn;
 }
 
-std::string csv_of(const LineFigure& figure) {
-    std::string text = "series,x,y,standard_error\n";
-    for (std::size_t i = 0; i < figure.series.size(); ++i) {
-        const Series& series = figure.series[i];
-        const std::string name = series.name.empty() ? series.label : series.name;
-        for (std::size_t j = 0; j < series.x.size(); ++j) {
-            text += fmt::format("\"{}\",{},{},{}\n", name, series.x[j], series.y[j],
-                                series.error.empty() ? std::string() : fmt::format("{}", series.error[j]));
-        }
-    }
-    return text;
-}
-
-namespace {
-
-/// Values of finished tasks by alpha.
-std::map<double, std::vector<double>> values_by_alpha(const Points& points, const std::string& estimator,
-                                                      const Choice& choice, std::string_view value) {
-    std::map<double, std::vector<double>> values;
-    for (const experiments::Point& point : points) {
-        if (point.task.estimator != estimator || !choice(point.task) || !point.outcome) continue;
-        if (const auto number = point.outcome->value(value)) values[point.task.alpha].push_back(*number);
-    }
-    return values;
-}
-
-}  // namespace
-
-Curve collect(const Points& points, const std::string& estimator, const Choice& choice,
-              std::string_view value, double x_factor) {
-    Curve curve;
+Series collect(const Points& points, const std::string& estimator, const Choice& choice,
+               std::string_view value, double x_factor) {
+    Series curve;
     for (const auto& [alpha, values] : values_by_alpha(points, estimator, choice, value)) {
         const auto mean = numerics::mean_of(values);  // the numbers of outcomes are finite
         curve.x.push_back(alpha * x_factor);
@@ -105,34 +90,38 @@ void add_headline(Composition& composition, std::string_view what, const Points&
                                      numerics::mean_of(values).value(), expected->second.front()});
 }
 
-Series line(std::string label, Curve curve, const char* colour, Series::Style style) {
-    Series series;
-    series.label = std::move(label);
-    series.x = std::move(curve.x);
-    series.y = std::move(curve.y);
-    series.style = style;
-    series.colour = colour;
-    return series;
+void add_curve(LineFigure& figure, const Points& points, const Curve& curve) {
+    Series theory = collect(points, curve.theory, curve.choice, curve.value);
+    Series amp = collect(points, "amp", curve.choice, curve.value);
+    theory.label = curve.label;
+    theory.label_x = curve.label_x;
+    theory.label_below = curve.label_below;
+    theory.colour = amp.colour = curve.colour;
+    theory.style = curve.style;
+    amp.style = curve.style == Series::Style::line ? Series::Style::dots : Series::Style::open_dots;
+    if (!curve.name.empty()) {
+        theory.name = "theory, " + curve.name;
+        amp.name = "AMP, " + curve.name;
+    }
+    figure.series.push_back(std::move(theory));
+    if (!amp.x.empty()) figure.series.push_back(std::move(amp));
 }
 
-Series dots(std::string label, Curve curve, const char* colour, Series::Style style) {
-    std::vector<double> error = std::move(curve.error);
-    Series series = line(std::move(label), std::move(curve), colour, style);
-    series.error = std::move(error);
-    return series;
+Composition error_against_alpha(std::string title, std::string caption) {
+    LineFigure figure{std::move(title), "α = n/d^2", "estimation error"};
+    figure.caption = std::move(caption);
+    return {std::move(figure)};
 }
 
-std::string describe_runs(const Points& points, const std::string& estimator, Size size) {
-    std::set<int> dims;
+std::string describe_runs(const Points& points, Size size) {
+    int dim = 0;
     std::set<std::uint64_t> seeds;
     for (const experiments::Point& point : points) {
-        if (point.task.estimator != estimator) continue;
-        dims.insert(point.task.dim);
+        if (point.task.estimator != "amp") continue;
+        dim = point.task.dim;
         seeds.insert(point.task.seed);
     }
-    if (dims.empty()) return "theory, large d";
-    return fmt::format("d = {}, {} seeds{}", *dims.begin(), seeds.size(),
-                       size == Size::quick ? " (quick)" : "");
+    return fmt::format("d = {}, {} seeds{}", dim, seeds.size(), size == Size::quick ? " (quick)" : "");
 }
 
 }  // namespace bayesaim::figures

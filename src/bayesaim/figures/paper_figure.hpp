@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +34,12 @@ using Points = std::vector<experiments::Point>;
 struct PaperFigure {
     std::string name;
     std::string summary;
-    std::function<std::string(Size)> study;  ///< in TOML, as a user would write it
+    std::string study;  ///< in TOML, as a user would write it; <4|16> is 4 if quick, 16 if full
     std::function<Composition(const Points&, Size)> compose;
 };
 
+/// Each figure of paper_table.cpp.
 const std::vector<PaperFigure>& paper_figures();
-const PaperFigure& find_paper_figure(const std::string& name);
 
 /// The files that were drawn, and the runs behind them.
 struct Drawn {
@@ -53,9 +54,6 @@ struct Drawn {
 Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
                         const experiments::SweepOptions& options);
 
-/// The numbers of a figure: series, x, y, standard_error, one line per point.
-std::string csv_of(const LineFigure& figure);
-
 // ---- for the figures themselves ---------------------------------------------------------------------------
 
 /// Whether a point belongs to a series.
@@ -63,32 +61,32 @@ using Choice = std::function<bool(const experiments::Task&)>;
 
 /// The mean of a value over the seeds of each alpha, in the order of alpha, with its standard error if there
 /// are several seeds; x is alpha times a factor.
+Series collect(const Points& points, const std::string& estimator, const Choice& choice,
+               std::string_view value = "error", double x_factor = 1);
+
+/// A line of theory, and dots for the runs of AMP at the same settings, if there are any.
 struct Curve {
-    std::vector<double> x, y, error;
+    std::string label;  ///< of the line
+    const char* colour;
+    Choice choice;
+    Series::Style style = Series::Style::line;  ///< of the line; the dots are filled with a solid line only
+    std::string theory = "theory";              ///< its estimator
+    std::string name{};  ///< in tables of the numbers, after "theory, " and "AMP, "; the label if empty
+    std::string value = "error";
+    std::optional<double> label_x{};
+    bool label_below = false;
 };
-Curve collect(const Points& points, const std::string& estimator, const Choice& choice,
-              std::string_view value = "error", double x_factor = 1);
+void add_curve(LineFigure& figure, const Points& points, const Curve& curve);
 
 /// Adds a headline for the measured point in the middle of a curve, with the theory at the same point. Adds
 /// none if runs failed and there is no such point. `what` has braces in the place of alpha.
 void add_headline(Composition& composition, std::string_view what, const Points& points,
                   const std::string& estimator, Choice choice, std::string_view value = "error");
 
-Series line(std::string label, Curve curve, const char* colour, Series::Style style = Series::Style::line);
-Series dots(std::string label, Curve curve, const char* colour, Series::Style style = Series::Style::dots);
+/// A figure of the estimation error, still without curves.
+Composition error_against_alpha(std::string title, std::string caption);
 
-/// A caption for the runs of an estimator, such as "d = 60, 4 seeds (quick)".
-std::string describe_runs(const Points& points, const std::string& estimator, Size size);
-
-namespace paper {
-PaperFigure hardmax();
-PaperFigure hardmax_small_width();
-PaperFigure softmax_widths();
-PaperFigure softmax();
-PaperFigure linear();
-PaperFigure many_tokens();
-PaperFigure softmax_small_width();
-PaperFigure deep();  // several layers, which the paper leaves open
-}  // namespace paper
+/// A caption for the runs of AMP, such as "d = 60, 4 seeds (quick)".
+std::string describe_runs(const Points& points, Size size);
 
 }  // namespace bayesaim::figures

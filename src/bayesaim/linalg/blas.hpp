@@ -33,7 +33,7 @@ void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, Mat
 void multiply_by_lower(const ConstFloatMatrixRef& lower, const ConstFloatMatrixRef& x,
                        FloatMatrixRef product);
 
-/// X <- op(L)^-1 X for a lower triangle L. What is above the diagonal is not read.
+/// X <- op(L)^-1 X for a lower triangle L. Entries above the diagonal are not read.
 void solve_lower(const ConstMatrixRef& lower, Transpose transpose, MatrixRef x);
 
 /// lower += alpha A A^T on the lower triangle: half a product.

@@ -54,10 +54,6 @@ Overlap lower_root(const Overlap& symmetric) {
     return root;
 }
 
-Eigen::VectorXd solve(const Overlap& positive, const Eigen::VectorXd& right_side) {
-    return solve_positive(positive, right_side);
-}
-
 Value to_value(const Overlap& matrix) {
     if (matrix.size() == 1) return matrix(0, 0);
     Value::List rows;
@@ -73,10 +69,6 @@ Value diagonal_value(const Overlap& matrix) {
     Value::List values;
     for (Eigen::Index i = 0; i < matrix.rows(); ++i) values.emplace_back(matrix(i, i));
     return values;
-}
-
-Eigen::VectorXd solve_linear(const Eigen::MatrixXd& matrix, const Eigen::VectorXd& right_side) {
-    return solve_general(matrix, right_side);
 }
 
 }  // namespace bayesaim::linalg

@@ -49,14 +49,8 @@ Overlap with_eigenvalues_above(const Overlap& symmetric, double bound);
 /// averages at fixed points are too; a root from eigenvectors is not, where eigenvalues cross.
 Overlap lower_root(const Overlap& symmetric);
 
-/// x with A x = b for a positive definite A.
-Eigen::VectorXd solve(const Overlap& positive, const Eigen::VectorXd& right_side);
-
 /// The matrix in a record: a number for one layer, rows of numbers for several; and its diagonal, a list.
 Value to_value(const Overlap& matrix);
 Value diagonal_value(const Overlap& matrix);
-
-/// x with A x = b by LU, for square matrices of any size.
-Eigen::VectorXd solve_linear(const Eigen::MatrixXd& matrix, const Eigen::VectorXd& right_side);
 
 }  // namespace bayesaim::linalg

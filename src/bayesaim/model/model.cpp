@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/model/model.hpp"
 
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "bayesaim/core/table.hpp"
+#include "bayesaim/core/text.hpp"
 
 namespace bayesaim::model {
 namespace {
@@ -36,15 +36,6 @@ const priors::PriorEntry& prior_entry(const ModelOptions& options) {
     return find_row(priors::prior_table(), "prior", implied);
 }
 
-double number_of(const std::string& name, const Value& value) {
-    if (const auto* number = value.as<double>()) return *number;
-    if (const auto* number = value.as<std::int64_t>()) return static_cast<double>(*number);
-    if (const auto* number = value.as<std::uint64_t>()) return static_cast<double>(*number);
-    if (const auto* text = value.as<std::string>())
-        throw_invalid(name, "a number", fmt::format("'{}'", *text));
-    throw InvalidArgument(fmt::format("{} must be a number", name));
-}
-
 int count_of(const std::string& name, const Value& value) {
     const double number = number_of(name, value);
     constexpr double most = 1e6;
@@ -59,15 +50,11 @@ std::vector<double> numbers_of(const std::string& name, const Value& value) {
     if (const auto* list = value.as<Value::List>()) {
         for (const Value& item : *list) numbers.push_back(number_of(name, item));
     } else if (const auto* text = value.as<std::string>()) {
-        const char *next = text->data(), *end = next + text->size();
-        while (true) {
-            double number = 0;
-            const auto [stop, error] = std::from_chars(next, end, number);
-            if (error != std::errc() || (stop != end && *stop != ','))
+        for (const std::string_view word : split(*text, ',')) {
+            const auto number = parse_number<double>(word);
+            if (!number)
                 throw_invalid(name, "a number, or one for each layer: 0.4,0.8", fmt::format("'{}'", *text));
-            numbers.push_back(number);
-            if (stop == end) break;
-            next = stop + 1;
+            numbers.push_back(*number);
         }
     } else {
         numbers.push_back(number_of(name, value));
@@ -135,23 +122,20 @@ Record describe(const Model& model) {
     Record record;
     Value::List names;
     for (const priors::Prior* prior : model.priors()) names.emplace_back(prior->name());
-    const bool alike =
-        std::all_of(names.begin(), names.end(), [&](const Value& name) { return name == names[0]; });
+    const bool alike = std::ranges::all_of(names, [&](const Value& name) { return name == names[0]; });
     record["prior"] = alike ? names[0] : Value(names);
     if (!model.spectrum().empty()) record["spectrum"] = model.spectrum();
     if (model.layers() == 1) {
         record.update(describe(model.prior(0)));
     } else {
         // A parameter that a layer's prior lacks is an absent Value in the list.
-        std::size_t layer = 0;
-        for (const priors::Prior* prior : model.priors()) {
-            for (const auto& [name, value] : prior->parameters()) {
-                if (!record.contains(name)) record[name] = Value::List(model.priors().size());
-                Value::List each = *record.find(name)->as<Value::List>();
+        for (std::size_t layer = 0; layer < names.size(); ++layer) {
+            for (const auto& [name, value] : model.prior(layer).parameters()) {
+                const auto* known = record[name].as<Value::List>();
+                Value::List each = known != nullptr ? *known : Value::List(names.size());
                 each[layer] = parameter(name, value);
                 record[name] = std::move(each);
             }
-            ++layer;
         }
     }
     record.update(describe(model.channel()));
@@ -159,30 +143,21 @@ Record describe(const Model& model) {
 }
 
 void read_options(const Record& description, ModelOptions& options) {
-    for (const auto& [name, value] : description) {
-        const std::string title = "attribute " + name;
-        if (name == "prior") {
-            options.prior = text_of(title, value);
-        } else if (name == "channel") {
-            options.channel = text_of(title, value);
-        } else if (name == "width") {
-            options.widths = numbers_of(title, value);
-        } else if (name == "heads") {
-            options.heads = count_of(title, value);
-        } else if (name == "spectrum") {
-            options.spectrum = text_of(title, value);
-        } else if (name == "tokens") {
-            options.channel_options.tokens = count_of(title, value);
-        } else if (name == "layers") {
-            options.channel_options.layers = count_of(title, value);
-        } else if (name == "beta") {
-            options.channel_options.beta = number_of(title, value);
-        } else if (name == "label_noise") {
-            options.channel_options.label_noise = number_of(title, value);
-        } else if (name == "residual") {
-            options.channel_options.residual = number_of(title, value);
-        }
-    }
+    const auto read = [&](const char* name, auto& option, auto convert) {
+        if (const Value* value = description.find(name))
+            option = convert(fmt::format("attribute {}", name), *value);
+    };
+    channels::ChannelOptions& channel = options.channel_options;
+    read("beta", channel.beta, number_of);
+    read("channel", options.channel, text_of);
+    read("heads", options.heads, count_of);
+    read("label_noise", channel.label_noise, number_of);
+    read("layers", channel.layers, count_of);
+    read("prior", options.prior, text_of);
+    read("residual", channel.residual, number_of);
+    read("spectrum", options.spectrum, text_of);
+    read("tokens", channel.tokens, count_of);
+    read("width", options.widths, numbers_of);
 }
 
 bool takes_option(const ModelOptions& options, std::string_view name) {

@@ -49,13 +49,9 @@ struct Gaussian {
         }
         return z.squaredNorm();
     }
-    MatrixXd whitened(const MatrixXd& points) const {
+    Eigen::ArrayXd log_density(const MatrixXd& points) const {
         MatrixXd z = points.colwise() - mean;
         linalg::solve_lower(root, linalg::Transpose::no, z);
-        return z;
-    }
-    Eigen::ArrayXd log_density(const MatrixXd& points) const {
-        const MatrixXd z = whitened(points);
         const double at_mean =
             -log_determinant - 0.5 * static_cast<double>(mean.size()) * std::log(2 * std::numbers::pi);
         return at_mean - 0.5 * z.colwise().squaredNorm().transpose().array();
@@ -302,12 +298,6 @@ Mixture adapted(const Mixture& mixture, const Draw& sample) {
         result.push_back(std::move(wide));
     }
     return result;
-}
-
-MatrixXd normal_points(int dimension, int points, std::uint64_t seed) {
-    Eigen::ArrayXXd rows(points, dimension);
-    ShiftedSobol(dimension, 2, static_cast<std::size_t>(points), seed).fill_normal(0, 0, rows);
-    return rows.transpose();
 }
 
 }  // namespace

@@ -81,9 +81,8 @@ void ShiftedSobol::fill_normal(int shift, std::size_t first_point, Eigen::Ref<Ei
         if ((gray_code >> r & 1) != 0) exclusive_or(point, directions_[r]);
     }
     for (Eigen::Index i = 0; i < out.rows(); ++i) {
-        for (Eigen::Index j = 0; j < dimension_; ++j) {
-            const auto at = static_cast<std::size_t>(j);
-            out(i, j) = normal_quantile(to_open_unit(point[at]));
+        for (int j = 0; j < dimension_; ++j) {
+            out(i, j) = normal_quantile(to_open_unit(point[static_cast<std::size_t>(j)]));
         }
         const std::size_t next = first_point + static_cast<std::size_t>(i) + 1;
         if (next < points_)
@@ -123,6 +122,12 @@ std::vector<Estimate> ShiftedSobol::averages(Eigen::Index functions, std::size_t
         result.push_back(combine(means));
     }
     return result;
+}
+
+Eigen::MatrixXd normal_points(int dimension, int points, std::uint64_t seed) {
+    Eigen::ArrayXXd rows(points, dimension);
+    ShiftedSobol(dimension, 2, static_cast<std::size_t>(points), seed).fill_normal(0, 0, rows);
+    return rows.transpose();
 }
 
 }  // namespace bayesaim::numerics

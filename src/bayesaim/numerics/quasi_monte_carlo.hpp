@@ -59,4 +59,7 @@ class ShiftedSobol {
     std::vector<std::vector<std::uint64_t>> directions_;
 };
 
+/// Standard normal Sobol points under the first shift of a seed, one per column.
+Eigen::MatrixXd normal_points(int dimension, int points, std::uint64_t seed);
+
 }  // namespace bayesaim::numerics

@@ -9,7 +9,7 @@
 
 namespace bayesaim::priors {
 
-/// What a prior chosen by name may take.
+/// The options of all priors; each prior uses some of them.
 struct PriorOptions {
     double width = 1;        ///< r / d
     std::string spectrum{};  ///< name of a file of eigenvalues

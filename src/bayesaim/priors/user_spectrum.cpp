@@ -2,7 +2,6 @@
 #include "bayesaim/priors/user_spectrum.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
 #include "bayesaim/core/random.hpp"
+#include "bayesaim/core/text.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 
@@ -22,19 +22,13 @@ std::vector<double> parse_line(std::string line, const std::string& place) {
     std::replace_if(
         line.begin(), line.end(), [](char c) { return c == ',' || c == '\t' || c == '\r'; }, ' ');
     std::vector<double> numbers;
-    const char *next = line.data(), *end = next + line.size();
-    while ((next = std::find_if(next, end, [](char c) { return c != ' '; })) != end) {
-        double value = 0;
-        const char* word_end = std::find(next, end, ' ');
-        // from_chars does not accept a plus sign
-        const char* digits = *next == '+' && next + 1 != word_end && next[1] != '-' ? next + 1 : next;
-        const auto [stop, error] = std::from_chars(digits, word_end, value);
-        if (error != std::errc() || stop != word_end) {
-            throw_invalid(place, "a number", fmt::format("'{}'", std::string(next, word_end)));
-        }
-        check_finite(place, value);
-        numbers.push_back(value);
-        next = word_end;
+    for (const std::string_view word : split(line, ' ')) {
+        if (word.empty()) continue;
+        const bool plus = word.starts_with('+') && !word.starts_with("+-");
+        const auto value = parse_number<double>(word.substr(plus ? 1 : 0));
+        if (!value) throw_invalid(place, "a number", fmt::format("'{}'", word));
+        check_finite(place, *value);
+        numbers.push_back(*value);
     }
     return numbers;
 }

@@ -324,8 +324,7 @@ Complex FreeConvolution::solve_inside(const Bulk& bulk, double lambda) const {
     }
     Node node;
     const auto excess = [&](double u) {
-        node = Node{};
-        node.u = u;
+        node = {.u = u};
         complete({&node, 1});
         return node.lambda - lambda;
     };

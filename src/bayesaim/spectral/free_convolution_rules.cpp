@@ -84,8 +84,7 @@ void FreeConvolution::find_singularities(Bulk& bulk, double gap_below, double ga
     if (gap_below > 0) add(0, 2 * std::sqrt(gap_below / width));  // u - u.low = width sin^2(theta/2)
     for (const double u : pinches) {
         if (!(u > bulk.u.low && u < bulk.u.high)) continue;
-        Node node;
-        node.u = u;
+        Node node{.u = u};
         complete({&node, 1});
         const double theta = 2 * std::asin(std::sqrt((u - bulk.u.low) / width));
         add(theta, 0.6 * node.v / (std::sqrt(3.0) * cosine_map_slope(bulk.u, theta)));
@@ -186,10 +185,9 @@ bool FreeConvolution::add_graded_rule(const Bulk& bulk, double longest_panel) {
                     j < middle_index ? -Kronrod::abscissa()[entry] : Kronrod::abscissa()[entry];
                 const double s = s_low + (2 * i + 1 + abscissa) * half, weight = Kronrod::weights()[entry];
                 const double theta = std::clamp(centre + distance * std::sinh(s), 0.0, pi);
-                Node node;
-                node.u = cosine_map(bulk.u, theta);
-                node.weight = half * weight * distance * std::cosh(s) * cosine_map_slope(bulk.u, theta);
-                nodes.push_back(node);
+                nodes.push_back(
+                    {.u = cosine_map(bulk.u, theta),
+                     .weight = half * weight * distance * std::cosh(s) * cosine_map_slope(bulk.u, theta)});
                 gauss_part.push_back(entry % 2 == 0 ? Gauss::weights()[entry / 2] / weight : 0);
             }
         }
@@ -233,10 +231,8 @@ void FreeConvolution::add_panels(const Interval& u, double theta_low, double the
         const std::size_t first = nodes.size();
         for_each_abscissa<Rule>([&](double abscissa, double weight) {
             const double theta = middle + half * abscissa;
-            Node node;
-            node.u = cosine_map(u, theta);
-            node.weight = half * weight * cosine_map_slope(u, theta);
-            nodes.push_back(node);
+            nodes.push_back(
+                {.u = cosine_map(u, theta), .weight = half * weight * cosine_map_slope(u, theta)});
         });
         const std::span<Node> added = std::span(nodes).subspan(first);
         complete(added);

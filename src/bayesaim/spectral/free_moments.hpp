@@ -32,9 +32,6 @@ class FreeMoments {
     FreeMoments(std::span<const std::vector<double>> cumulants, const linalg::Overlap& noise_covariance,
                 int longest);
 
-    int layers() const { return layers_; }
-    int longest() const { return longest_; }
-
     double moment(const Word& word) const;                    ///< tr(w)
     double signal_moment(int layer, const Word& word) const;  ///< tr((S_layer - kappa1) w)
 

@@ -14,6 +14,7 @@
 namespace bayesaim::testing {
 namespace {
 
+using channels::add_correlated;
 using channels::Channel;
 using channels::Integration;
 using channels::OrderParameters;
@@ -45,16 +46,6 @@ OrderParameters parameters_at(const Channel& channel, double overlap, double err
 /// Columns of htilde.
 Eigen::Index columns(const Channel& channel) { return channel.layers() * channel.pairs(); }
 
-/// omega^l += sum_k root_lk z^k
-void add_correlated(const Overlap& covariance, const Eigen::Ref<const Rows>& z, Eigen::Index pairs,
-                    Rows& to) {
-    const Overlap root = linalg::lower_root(covariance);
-    for (Eigen::Index l = 0; l < root.rows(); ++l) {
-        for (Eigen::Index k = 0; k <= l; ++k)
-            to.middleCols(l * pairs, pairs) += root(l, k) * z.middleCols(k * pairs, pairs);
-    }
-}
-
 /// Samples of (omega, htilde, y) at the order parameters of the options.
 struct Samples {
     Rows omega, index, outputs;
@@ -63,12 +54,12 @@ struct Samples {
 
     Samples(const Channel& channel, const Options& options, Eigen::Index n)
         : parameters(parameters_at(channel, options.overlap, options.error)), variance(2 * parameters.error) {
-        const Eigen::Index pairs = channel.pairs(), all = columns(channel);
-        const Rows z = normal_rows(n, 2 * all, options.seed);
+        const Eigen::Index all = columns(channel);
+        const Eigen::ArrayXXd z = normal_rows(n, 2 * all, options.seed);
         omega = Rows::Zero(n, all);
-        add_correlated(2 * parameters.overlap, z.leftCols(all), pairs, omega);
+        add_correlated(linalg::lower_root(2 * parameters.overlap), z.leftCols(all), omega);
         index = omega;
-        add_correlated(variance, z.rightCols(all), pairs, index);
+        add_correlated(linalg::lower_root(variance), z.rightCols(all), index);
         outputs = Rows::Zero(n, channel.tokens() * channel.tokens());
         channel.draw(index, options.seed + 1, 0, outputs);
     }
@@ -189,9 +180,7 @@ Violations permutations(const Channel& channel, const Options& options) {
     std::iota(image.begin(), image.end(), 0);
     std::rotate(image.begin(), image.begin() + tokens / 2, image.end());
     const auto moved_pair = [&](int a, int b) {
-        const auto [low, high] =
-            std::minmax(image[static_cast<std::size_t>(a)], image[static_cast<std::size_t>(b)]);
-        return pair_index(low, high, tokens);
+        return pair_index(image[static_cast<std::size_t>(a)], image[static_cast<std::size_t>(b)], tokens);
     };
     Rows omega = s.omega, outputs = s.outputs, g = s.g;
     Eigen::VectorXd log_z = s.log_z;
@@ -200,8 +189,7 @@ Violations permutations(const Channel& channel, const Options& options) {
             outputs.col(image[static_cast<std::size_t>(a)] * tokens + image[static_cast<std::size_t>(b)]) =
                 s.outputs.col(a * tokens + b);
             for (int first = 0; first < columns(channel); first += channel.pairs()) {
-                omega.col(first + moved_pair(a, b)) =
-                    s.omega.col(first + pair_index(std::min(a, b), std::max(a, b), tokens));
+                omega.col(first + moved_pair(a, b)) = s.omega.col(first + pair_index(a, b, tokens));
             }
         }
     }
@@ -315,7 +303,7 @@ Violations generalization(const Channel& channel, const Options& options) {
     const Eigen::Index n = options.prediction_samples;
     const Samples s(channel, options, n);
     Rows other_index = s.omega;
-    add_correlated(s.variance, normal_rows(n, columns(channel), options.seed + 2), channel.pairs(),
+    add_correlated(linalg::lower_root(s.variance), normal_rows(n, columns(channel), options.seed + 2).array(),
                    other_index);
     Rows other = s.outputs;
     channel.draw(other_index, options.seed + 1, 0, other);
@@ -376,17 +364,7 @@ const std::vector<ChannelCheck>& channel_checks() {
 }
 
 Violations check_channel(const Channel& channel, const Options& options) {
-    Violations all;
-    for (const ChannelCheck& check : channel_checks()) {
-        try {
-            for (const std::string& line : check.run(channel, options)) {
-                all.push_back(check.name + ": " + line);
-            }
-        } catch (const std::exception& error) {
-            all.push_back(check.name + ": " + error.what());
-        }
-    }
-    return all;
+    return run_checks(channel_checks(), channel, options);
 }
 
 }  // namespace bayesaim::testing

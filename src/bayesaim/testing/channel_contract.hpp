@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -42,7 +43,24 @@ struct ChannelCheck {
 ///   predictions             have the generalisation error of theory; misses uncorrelated with omega
 const std::vector<ChannelCheck>& channel_checks();
 
-/// Runs all checks; each line begins with the name of the check. An exception breaks the promise.
+/// Runs checks of a channel or a prior; each line begins with the name of the check. An exception breaks the
+/// promise.
+template <class Check, class Subject, class Options>
+Violations run_checks(const std::vector<Check>& checks, const Subject& subject, const Options& options) {
+    Violations all;
+    for (const Check& check : checks) {
+        try {
+            for (const std::string& line : check.run(subject, options)) {
+                all.push_back(check.name + ": " + line);
+            }
+        } catch (const std::exception& error) {
+            all.push_back(check.name + ": " + error.what());
+        }
+    }
+    return all;
+}
+
+/// Runs all checks.
 Violations check_channel(const channels::Channel& channel, const ChannelContractOptions& options = {});
 
 }  // namespace bayesaim::testing

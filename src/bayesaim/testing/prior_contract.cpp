@@ -162,15 +162,7 @@ const std::vector<PriorCheck>& prior_checks() {
 }
 
 Violations check_prior(const Prior& prior, const Options& options) {
-    Violations all;
-    for (const PriorCheck& check : prior_checks()) {
-        try {
-            for (const std::string& line : check.run(prior, options)) all.push_back(check.name + ": " + line);
-        } catch (const std::exception& error) {
-            all.push_back(check.name + ": " + error.what());
-        }
-    }
-    return all;
+    return run_checks(prior_checks(), prior, options);
 }
 
 }  // namespace bayesaim::testing

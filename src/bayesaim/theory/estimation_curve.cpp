@@ -9,6 +9,10 @@
 
 namespace bayesaim::theory {
 
+Overlap EstimationCurve::covariance(const Overlap& precision) const {
+    return linalg::scalar_overlap(at(1 / precision(0, 0)).error);
+}
+
 Overlap SpectralCurve::known_overlap() const {
     Eigen::VectorXd means(layers());
     for (int l = 0; l < layers(); ++l) means[l] = laws_[static_cast<std::size_t>(l)]->mean();
@@ -28,7 +32,7 @@ double SpectralCurve::recovery_ratio() const {
 }
 
 Overlap SpectralCurve::covariance(const Overlap& precision) const {
-    if (layers() == 1) return linalg::scalar_overlap(at(1 / precision(0, 0)).error);
+    if (layers() == 1) return EstimationCurve::covariance(precision);
     return denoisers::cavity_covariance(laws_, precision);
 }
 
@@ -49,10 +53,6 @@ EstimationCurve::Point SpectralCurve::at(double noise_variance, Accuracy accurac
 
 double SpectralCurve::free_entropy(double inverse_noise_variance) const {
     return spectral::prior_free_entropy(only_law(), inverse_noise_variance);
-}
-
-Overlap SmallWidthCurve::covariance(const Overlap& precision) const {
-    return linalg::scalar_overlap(at(1 / precision(0, 0)).error);
 }
 
 EstimationCurve::Point SmallWidthCurve::at(double t, Accuracy) const {

@@ -30,7 +30,7 @@ class EstimationCurve {
     /// lim Tr(C qhat) as qhat grows: the sum over layers of lim E(D)/D for D -> 0.
     virtual double recovery_ratio() const = 0;
 
-    virtual Overlap covariance(const Overlap& precision) const = 0;  ///< C(qhat)
+    virtual Overlap covariance(const Overlap& precision) const;  ///< C(qhat); the default is for one layer
     /// Estimate of the relative error of Tr C; 0 for one layer.
     virtual double covariance_error(const Overlap&) const { return 0; }
 
@@ -72,7 +72,6 @@ class SmallWidthCurve final : public EstimationCurve {
     Overlap known_overlap() const override { return linalg::scalar_overlap(0); }
     Overlap prior_error() const override { return linalg::scalar_overlap(1); }
     double recovery_ratio() const override { return 2; }
-    Overlap covariance(const Overlap& precision) const override;
     Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const override;
     double free_entropy(double inverse_noise_variance) const override;
 };

@@ -9,23 +9,11 @@
 namespace bayesaim::theory {
 namespace {
 
-using linalg::scalar_overlap;
-
-/// One iteration, with the numbers needed to judge it.
-struct Step {
-    double next_error = 0;      // mmse(1/qhat)
-    double conjugate = 0;       // qhat
-    double sampling_error = 0;  // standard error of log next_error
-};
-
-Step take_step(const EstimationCurve& prior, const channels::Channel& channel, double alpha, double error,
-               const channels::Integration& integration) {
-    const auto power = channel.score_power(parameters_at(prior, scalar_overlap(error)), integration);
-    const double conjugate = 4 * alpha * power.value(0, 0);
-    if (!(conjugate > 0)) return {prior.prior_error()(0, 0), 0, 0};
-    const auto [next, slope] = prior.at(1 / conjugate);
-    // d log mmse / d log qhat = -D mmse'(D) / mmse(D)
-    return {next, conjugate, power.relative_error * slope / (conjugate * next)};
+/// Standard error of log C after an iteration: d log mmse / d log qhat = -D mmse'(D) / mmse(D).
+double sampling_error(const EstimationCurve& prior, const Iterate& last) {
+    if (last.relative_error == 0) return 0;
+    const double conjugate = last.conjugate(0, 0);
+    return last.relative_error * prior.at(1 / conjugate).slope / (conjugate * last.error(0, 0));
 }
 
 }  // namespace
@@ -38,19 +26,16 @@ FixedPoint solve_monotone(const EstimationCurve& prior, const channels::Channel&
     const double vanishing = prior_log_error + std::log(1e-14);
     const double tolerance = channel.sampled() ? options.sampled_tolerance : options.tolerance;
     FixedPoint result;
-    result.iterations = 0;
-    double sampling_error = 0;
+    Iterate last;
     const auto residual = [&](double x) {
-        const double error = std::exp(x);
-        const Step step = take_step(prior, channel, alpha, error, options.integration);
+        const Overlap error = linalg::scalar_overlap(std::exp(x));
+        last = iterate(prior, channel, alpha, error, options.integration);
         ++result.iterations;
-        result.parameters = parameters_at(prior, scalar_overlap(error));
-        result.conjugate = scalar_overlap(step.conjugate);
-        sampling_error = step.sampling_error;
-        return std::log(step.next_error) - x;
+        result.parameters = parameters_at(prior, error);
+        result.conjugate = last.conjugate;
+        return std::log(last.error(0, 0)) - x;
     };
-    // The channel has no exact recovery: double precision does not resolve an error that small.
-    const auto unresolved = [&] {
+    const auto unsettled = [&] {
         result.status = Termination::iteration_limit;
         return result;
     };
@@ -59,17 +44,15 @@ FixedPoint solve_monotone(const EstimationCurve& prior, const channels::Channel&
     if (start == Start::informed && r < 0) {  // a fixed point can only be even closer to the truth
         x = vanishing;
         r = residual(x);
-        if (r < 0) return unresolved();
+        if (r < 0) return unsettled();
     }
     while (std::abs(r) > tolerance) {
-        if (result.iterations >= options.max_iterations) {
-            result.status = Termination::iteration_limit;
-            return result;
-        }
+        if (result.iterations >= options.max_iterations) return unsettled();
         const double length = slope < 0 ? std::clamp(-1 / slope, 1.0, longest) : 1;
         const double next = std::clamp(x + length * r, vanishing, prior_log_error);
         const double next_r = residual(next);
-        if (next == vanishing && next_r < 0) return unresolved();
+        // The channel has no exact recovery: double precision does not resolve an error that small.
+        if (next == vanishing && next_r < 0) return unsettled();
         slope = next != x ? (next_r - r) / (next - x) : -1;
         if (next_r * direction < 0 && std::abs(next_r) > tolerance) {
             std::uintmax_t left =
@@ -85,7 +68,7 @@ FixedPoint solve_monotone(const EstimationCurve& prior, const channels::Channel&
         x = next;
         r = next_r;
     }
-    result.relative_error = sampling_error / std::max(std::abs(slope), 1e-3);
+    result.relative_error = sampling_error(prior, last) / std::max(std::abs(slope), 1e-3);
     return result;
 }
 

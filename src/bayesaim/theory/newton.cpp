@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bayesaim/linalg/decompositions.hpp"
 #include "bayesaim/theory/methods.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
@@ -91,7 +92,7 @@ double error_amplification(const Map& map, const Eigen::MatrixXd& one_minus_jaco
     constexpr double shift = 1e-3;
     const Overlap sharper = map.prior.covariance((1 + shift) * map.last.conjugate);
     const Eigen::VectorXd change = (coordinates(map.last.error) - coordinates(sharper)) / shift;
-    const Eigen::VectorXd total = linalg::solve_linear(one_minus_jacobian, change);
+    const Eigen::VectorXd total = linalg::solve_general(one_minus_jacobian, change);
     double sum = 0;  // of the layers' relative changes, weighted by their share of the trace
     Eigen::Index next = 0;
     for (Eigen::Index l = 0; l < map.last.error.rows(); next += ++l) {
@@ -123,7 +124,7 @@ FixedPoint solve_newton(const EstimationCurve& prior, const channels::Channel& c
     if (followed == Followed::settled) {
         const Eigen::MatrixXd chord = Eigen::MatrixXd::Identity(x.size(), x.size()) - jacobian(few, x);
         for (int i = 0; i < 12 && result.status != Termination::converged; ++i) {
-            const Eigen::VectorXd step = linalg::solve_linear(chord, all(x) - x);
+            const Eigen::VectorXd step = linalg::solve_general(chord, all(x) - x);
             if (!step.allFinite() || step.cwiseAbs().maxCoeff() > 1) break;
             x += step;
             if (step.cwiseAbs().maxCoeff() <= std::max(tolerance, 2 * all.last.roughness))

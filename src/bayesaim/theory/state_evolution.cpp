@@ -32,10 +32,6 @@ Method method_for(const channels::Channel& channel, Method asked) {
     return asked;
 }
 
-Overlap first_error(const EstimationCurve& prior, Start start) {
-    return (start == Start::uninformed ? 1 : informed_error) * prior.prior_error();
-}
-
 }  // namespace
 
 Method parse_method(std::string_view name, std::string_view text) {
@@ -97,7 +93,7 @@ std::vector<OrderParameters> state_evolution_trajectory(const EstimationCurve& p
                                                         int iterations, Start start,
                                                         const StateEvolutionOptions& options) {
     check_problem(prior, channel, alpha);
-    Overlap error = first_error(prior, start);
+    Overlap error = (start == Start::uninformed ? 1 : informed_error) * prior.prior_error();
     std::vector<OrderParameters> trajectory{parameters_at(prior, error)};
     for (int i = 0; i < iterations; ++i) {
         error = iterate(prior, channel, alpha, error, options.integration).error;

@@ -168,9 +168,8 @@ TEST(ReadoutPosterior, OfTwoLayersIsTheQuadrature) {
             for (Eigen::Index i = 0; i < count; ++i) {
                 const Eigen::Vector2d mu(s.outputs(i, 1), s.outputs(i, 2));
                 const Eigen::VectorXd centre = coordinates(s.omega, i);
-                const auto quadrature = layer_moments(
-                    sequence_posterior(mu, {{centre.head<2>(), centre.tail<2>()}, stage.variance}, 1, c,
-                                       DeepSequenceOptions().quadrature));
+                const LayerMoments quadrature =
+                    sequence_posterior(mu, centre, stage.variance, 1, c, DeepSequenceOptions().quadrature);
                 if (quadrature.error > 1e-3) continue;
                 ++resolved;
                 const LayerMoments sampled = posterior(s.outputs.row(i).transpose(), centre, stage.variance);

@@ -57,6 +57,14 @@ TEST(Value, OfAnEmptyOptionalIsAbsent) {
     EXPECT_FALSE(Value("").absent());
 }
 
+TEST(Value, OfAnyKindOfNumberHasANumber) {
+    EXPECT_EQ(Value(-2).number(), -2);
+    EXPECT_EQ(Value(std::uint64_t{3}).number(), 3);
+    EXPECT_EQ(Value(0.5).number(), 0.5);
+    for (const Value& other : {Value(), Value(true), Value("0.5"), Value(Value::List{0.5})})
+        EXPECT_FALSE(other.number());
+}
+
 TEST(Value, KeepsTheKindsOfNumbersApart) {
     EXPECT_EQ(*Value(-1).as<std::int64_t>(), -1);
     EXPECT_EQ(*Value(~std::uint64_t{0}).as<std::uint64_t>(), ~std::uint64_t{0});

@@ -135,7 +135,7 @@ TEST_F(DatasetFile, HeaderHasTheShapeAndTheAttributes) {
     EXPECT_EQ(text_attribute(header.attributes, "prior"), "wishart");
     EXPECT_EQ(number_attribute(header.attributes, "width"), 0.5);
     EXPECT_EQ(number_attribute(header.attributes, "beta"), 1);
-    EXPECT_EQ(std::get<std::uint64_t>(header.attributes.at("seed")), seed);
+    EXPECT_EQ(header.attributes.at("seed"), Value(seed));
     EXPECT_TRUE(text_attribute(header.attributes, "bayesaim"));
     EXPECT_TRUE(text_attribute(header.attributes, "commit"));
     EXPECT_FALSE(text_attribute(header.attributes, "absent"));

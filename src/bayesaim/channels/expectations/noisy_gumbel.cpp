@@ -20,9 +20,8 @@ NoisyGumbel::NoisyGumbel(const ArrayXd& x, double deviation) : cdf(ArrayXd::Zero
         for (const double gumbel : Lattice(-left_reach(0), right_reach(0), step).points()) {
             const double weight = step * std::exp(-gumbel - std::exp(-gumbel));
             const ArrayXd z = (x - gumbel) / deviation;
-            cdf += weight * z.unaryExpr([](double at) { return numerics::normal_cdf(at); });
-            density +=
-                weight * z.unaryExpr([](double at) { return numerics::normal_density(at); }) / deviation;
+            cdf += weight * z.unaryExpr(&numerics::normal_cdf);
+            density += weight * z.unaryExpr(&numerics::normal_density) / deviation;
         }
     }
 }

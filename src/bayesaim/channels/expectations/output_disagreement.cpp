@@ -131,12 +131,8 @@ ArrayXd line(double reach, double step) {
     return step * ArrayXd::LinSpaced(2 * count + 1, -static_cast<double>(count), static_cast<double>(count));
 }
 
-ArrayXd cdf(const ArrayXd& x) {
-    return x.unaryExpr([](double at) { return numerics::normal_cdf(at); });
-}
-ArrayXd density(const ArrayXd& x) {
-    return x.unaryExpr([](double at) { return numerics::normal_density(at); });
-}
+ArrayXd cdf(const ArrayXd& x) { return x.unaryExpr(&numerics::normal_cdf); }
+ArrayXd density(const ArrayXd& x) { return x.unaryExpr(&numerics::normal_density); }
 
 /// P(X <= k, X' > r k + s xi) for standard normals of correlation r = 1 - gap, s = sqrt(1 - r^2), at all k
 /// (rows) and xi (columns) at once: for r >= 0

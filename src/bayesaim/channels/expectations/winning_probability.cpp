@@ -33,12 +33,33 @@ std::array<double, taps> lagrange(double x) {
     return weights;
 }
 
+/// Distribution and density at offset, offset + stride * step, ...
+void interpolate(const TabulatedLaw& law, double offset, Index nodes, double* cdf, double* density) {
+    const double position = (offset - law.start) / law.step, whole = std::floor(position);
+    const std::array<double, taps> weight = lagrange(position - whole);
+    const double size = static_cast<double>(law.cdf.size());
+    for (Index k = 0; k < nodes; ++k) {
+        const double first = whole + static_cast<double>(stride * k) - (taps / 2 - 1);
+        cdf[k] = first < 0 ? 0 : 1;
+        density[k] = 0;
+        if (first < 0 || first + taps > size) continue;
+        const auto at = static_cast<Index>(first);
+        double below = 0, here = 0;
+        for (int i = 0; i < taps; ++i) {
+            below += weight[static_cast<std::size_t>(i)] * law.cdf[at + i];
+            here += weight[static_cast<std::size_t>(i)] * law.density[at + i];
+        }
+        cdf[k] = below;
+        density[k] = here;
+    }
+}
+
 TabulatedLaw tabulate_normal(double deviation, double step) {
     constexpr double reach = 8.7;  // Phi(-8.7) = 2e-18
     const Lattice lattice(-reach * deviation, reach * deviation, step);
     const ArrayXd z = lattice.points() / deviation;
-    return {step, lattice.at(0), z.unaryExpr([](double at) { return numerics::normal_cdf(at); }),
-            z.unaryExpr([](double at) { return numerics::normal_density(at); }) / deviation};
+    return {step, lattice.at(0), z.unaryExpr(&numerics::normal_cdf),
+            z.unaryExpr(&numerics::normal_density) / deviation};
 }
 
 TabulatedLaw tabulate_gumbel_and_normal(double deviation, double step) {
@@ -65,28 +86,6 @@ WinningProbability WinningProbability::gumbel_and_normal(int tokens, double devi
     const double other = deviation / std::numbers::sqrt2;
     const double step = resolution(tokens) * std::hypot(1, other) / stride;
     return {tokens, tabulate_gumbel_and_normal(deviation, step), tabulate_gumbel_and_normal(other, step)};
-}
-
-/// Distribution and density at offset, offset + stride * step, ...
-void WinningProbability::interpolate(const TabulatedLaw& law, double offset, Index nodes, double* cdf,
-                                     double* density) const {
-    const double position = (offset - law.start) / law.step, whole = std::floor(position);
-    const std::array<double, taps> weight = lagrange(position - whole);
-    const double size = static_cast<double>(law.cdf.size());
-    for (Index k = 0; k < nodes; ++k) {
-        const double first = whole + static_cast<double>(stride * k) - (taps / 2 - 1);
-        cdf[k] = first < 0 ? 0 : 1;
-        density[k] = 0;
-        if (first < 0 || first + taps > size) continue;
-        const auto at = static_cast<Index>(first);
-        double below = 0, here = 0;
-        for (int i = 0; i < taps; ++i) {
-            below += weight[static_cast<std::size_t>(i)] * law.cdf[at + i];
-            here += weight[static_cast<std::size_t>(i)] * law.density[at + i];
-        }
-        cdf[k] = below;
-        density[k] = here;
-    }
 }
 
 void WinningProbability::evaluate(const double* mean, int diagonal, double* probability) {
@@ -123,7 +122,7 @@ void predict_winners(WinningProbability law, int tokens, double scale, const Con
     for (Index i = 0; i < omega.rows(); ++i) {
         for (int a = 0; a < tokens; ++a) {
             for (int b = 0; b < tokens; ++b) {
-                const int p = pair_index(std::min(a, b), std::max(a, b), tokens);
+                const int p = pair_index(a, b, tokens);
                 mean[b] = scale * omega(i, p) / tau[p];
             }
             law.evaluate(mean.data(), a, prediction.data() + i * prediction.outerStride() + a * tokens);

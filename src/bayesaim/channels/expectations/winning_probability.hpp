@@ -28,8 +28,6 @@ class WinningProbability {
 
   private:
     WinningProbability(int tokens, TabulatedLaw diagonal, TabulatedLaw other);
-    void interpolate(const TabulatedLaw& law, double offset, Eigen::Index nodes, double* cdf,
-                     double* density) const;
 
     int tokens_;
     TabulatedLaw diagonal_, other_;

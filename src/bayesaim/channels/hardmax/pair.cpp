@@ -32,13 +32,6 @@ Thresholds thresholds(bool diagonal_wins_1, bool diagonal_wins_2, const double* 
     return t;
 }
 
-/// g from s_a r_a.
-void write_score(const Thresholds& t, double r1, double r2, double* g) {
-    g[0] = sqrt2 * t.s1 * r1 * t.scale;
-    g[1] = -(t.s1 * r1 + t.s2 * r2) * t.scale;
-    g[2] = sqrt2 * t.s2 * r2 * t.scale;
-}
-
 /// The pair (r1, r2).
 std::array<double, 2> ratios(const BivariateNormalCdf& cdf, Score score) {
     if (score == Score::as_printed) return {cdf.density_ratio, cdf.density_ratio};
@@ -47,22 +40,14 @@ std::array<double, 2> ratios(const BivariateNormalCdf& cdf, Score score) {
 
 }  // namespace
 
-double evaluate(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance, Score score,
-                double* g) {
+Evaluated evaluate(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance,
+                   Score score) {
     const Thresholds t = thresholds(diagonal_wins_1, diagonal_wins_2, omega, variance);
     const BivariateNormalCdf cdf = bivariate_normal_cdf(t.k1, t.k2, t.c);
     const auto [r1, r2] = ratios(cdf, score);
-    write_score(t, r1, r2, g);
-    return cdf.log_probability;
-}
-
-double score_and_slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance,
-                       double* g) {
-    const Thresholds t = thresholds(diagonal_wins_1, diagonal_wins_2, omega, variance);
-    const BivariateNormalCdf f = bivariate_normal_cdf(t.k1, t.k2, t.c);
-    const double r1 = f.ratio1, r2 = f.ratio2;
-    write_score(t, r1, r2, g);
-    return (t.k1 * r1 + t.k2 * r2 + r1 * r1 + r2 * r2 + 2 * t.c * r1 * r2) / variance;
+    return {cdf.log_probability,
+            {sqrt2 * t.s1 * r1 * t.scale, -(t.s1 * r1 + t.s2 * r2) * t.scale, sqrt2 * t.s2 * r2 * t.scale},
+            (t.k1 * r1 + t.k2 * r2 + r1 * r1 + r2 * r2 + 2 * t.c * r1 * r2) / variance};
 }
 
 Eigen::Matrix3d slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance) {

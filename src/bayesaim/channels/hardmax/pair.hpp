@@ -12,14 +12,14 @@ namespace bayesaim::channels::hardmax_pair {
 /// Which r_a: the derivative, or the density ratio phi2/Phi2 that the paper prints.
 enum class Score { exact, as_printed };
 
-/// log Z, and g over the pairs (11, 12, 22).
-double evaluate(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance, Score score,
-                double* g);
-
-/// g of the exact score; returns its negative divergence
-///   -sum_pairs dg/domega = (k1 r1 + k2 r2 + r1^2 + r2^2 + 2 c r1 r2) / V.
-double score_and_slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance,
-                       double* g);
+/// slope, of the exact score: -sum_pairs dg/domega = (k1 r1 + k2 r2 + r1^2 + r2^2 + 2 c r1 r2) / V.
+struct Evaluated {
+    double log_z;
+    double g[3];  ///< over the pairs (11, 12, 22)
+    double slope;
+};
+Evaluated evaluate(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance,
+                   Score score);
 
 /// dg/domega of the exact score.
 Eigen::Matrix3d slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance);

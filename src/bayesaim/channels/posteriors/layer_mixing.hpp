@@ -48,4 +48,14 @@ TokenMatrix logits_of_output(const double* log_outputs, int tokens, double beta)
 /// (1, 0, -1)/sqrt(2) and (1, -sqrt(2), 1)/2.
 Eigen::MatrixXd informed_directions(int tokens);
 
+/// Posterior of the indices of L layers, in the K - 1 coordinates E htilde that count, layer by layer.
+struct LayerMoments {
+    Eigen::VectorXd mean;        ///< L (K-1)
+    linalg::Overlap covariance;  ///< L x L: sum over the K - 1 coordinates
+    double log_z = 0;
+    double error = 0;              ///< estimated, of the mean in posterior deviations
+    double effective_samples = 0;  ///< of importance sampling; 0 for a quadrature
+    bool adaptive = false;         ///< not a smooth function of omega and V: jumps by about the error
+};
+
 }  // namespace bayesaim::channels

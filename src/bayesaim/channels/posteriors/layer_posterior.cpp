@@ -18,18 +18,6 @@ constexpr double largest_residual = 1e12;
 
 }  // namespace
 
-LayerMoments layer_moments(const TwoLayerMoments& moments) {
-    LayerMoments result;
-    result.mean.resize(4);
-    result.mean << moments.mean[0], moments.mean[1];
-    result.covariance.resize(2, 2);
-    result.covariance << moments.covariance[0], moments.covariance[1], moments.covariance[1],
-        moments.covariance[2];
-    result.log_z = moments.log_z;
-    result.error = moments.error;
-    return result;
-}
-
 struct LayerPosterior::Problem {
     const TokenMatrix& logits;
     const Eigen::VectorXd& omega;
@@ -65,9 +53,7 @@ LayerPosterior::LayerPosterior(int layers, int tokens, double beta, double resid
       directions_(informed_directions(tokens)) {
     check_between("layers of the posterior", layers, 2, linalg::max_layers);
     check_at_least("points", points, 16);
-    Eigen::ArrayXXd normals(points, dimension());
-    numerics::ShiftedSobol(dimension(), 2, static_cast<std::size_t>(points), seed).fill_normal(0, 0, normals);
-    points_ = normals.transpose();
+    points_ = numerics::normal_points(dimension(), points, seed);
 }
 
 LayerPosterior::Residual LayerPosterior::residual(const Problem& problem, const Eigen::VectorXd& z) const {
@@ -141,16 +127,11 @@ LayerPosterior::Mode LayerPosterior::mode(const Problem& problem) const {
     return {z, *root};
 }
 
-Eigen::MatrixXd LayerPosterior::proposed_points(const Mode& mode) const {
+LayerPosterior::Sample LayerPosterior::weighted(const Problem& problem, const Mode& mode) const {
     Eigen::MatrixXd points = points_;
     linalg::solve_lower(mode.precision_root, linalg::Transpose::yes, points);
     points = (widening * points).colwise() + mode.z;
     for (Eigen::Index n = 0; n < points.cols(); n += prior_every) points.col(n) = points_.col(n);
-    return points;
-}
-
-LayerPosterior::Sample LayerPosterior::weighted(const Problem& problem, const Mode& mode,
-                                                const Eigen::MatrixXd& points) const {
     const Eigen::Index count = points.cols(), dim = points.rows(), size = directions_.rows();
     const double prior_share =
         static_cast<double>((count + prior_every - 1) / prior_every) / static_cast<double>(count);
@@ -218,11 +199,10 @@ LayerMoments LayerPosterior::operator()(const TokenMatrix& logits, const Eigen::
     check_size("layers of the variance", variance.rows(), layers_);
     const linalg::Overlap first = variance.topLeftCorner(hidden, hidden);
     const Eigen::VectorXd coupling = variance.topRightCorner(hidden, 1);
-    const Eigen::VectorXd k = linalg::solve(first, coupling);
+    const Eigen::VectorXd k = linalg::solve_positive(first, coupling);
     const double conditional = variance(hidden, hidden) - coupling.dot(k);
     const Problem problem{logits, omega, linalg::lower_root(first), k, std::sqrt(conditional)};
-    const Mode at = mode(problem);
-    return moments(problem, weighted(problem, at, proposed_points(at)));
+    return moments(problem, weighted(problem, mode(problem)));
 }
 
 }  // namespace bayesaim::channels

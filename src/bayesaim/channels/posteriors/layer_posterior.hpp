@@ -5,23 +5,8 @@
 #include <Eigen/Core>
 
 #include "bayesaim/channels/posteriors/layer_mixing.hpp"
-#include "bayesaim/channels/posteriors/two_layer_posterior.hpp"
-#include "bayesaim/linalg/overlap.hpp"
 
 namespace bayesaim::channels {
-
-/// Posterior of the indices of L layers, in the K - 1 coordinates E htilde that count, layer by layer.
-struct LayerMoments {
-    Eigen::VectorXd mean;        ///< L (K-1)
-    linalg::Overlap covariance;  ///< L x L: sum over the K - 1 coordinates
-    double log_z = 0;
-    double error = 0;              ///< estimated, of the mean in posterior deviations
-    double effective_samples = 0;  ///< of importance sampling; 0 for a quadrature
-    bool adaptive = false;         ///< not a smooth function of omega and V: jumps by about the error
-};
-
-/// Converts the moments of two layers of two tokens.
-LayerMoments layer_moments(const TwoLayerMoments& moments);
 
 /// Posterior given y = softmax_beta(H_L): an integral over layers 1 .. L-1, in (L-1)(K-1) dimensions. With
 /// B = B^{L-1} and H_0 = B^-1 M_0 B^-T, the last layer up to its constant,
@@ -49,8 +34,7 @@ class LayerPosterior {
     struct Sample;
     Residual residual(const Problem& problem, const Eigen::VectorXd& z) const;
     Mode mode(const Problem& problem) const;
-    Eigen::MatrixXd proposed_points(const Mode& mode) const;  // z, one per column
-    Sample weighted(const Problem& problem, const Mode& mode, const Eigen::MatrixXd& points) const;
+    Sample weighted(const Problem& problem, const Mode& mode) const;
     LayerMoments moments(const Problem& problem, Sample sample) const;
 
     int layers_, tokens_;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double smallest_share = 1e-140;  // of a read-out: the square of its inverse is finite
 constexpr double longest_logarithm = 340;  // of f: the square of f is finite
+constexpr double nowhere = -std::numeric_limits<double>::infinity();  // log 0
 
 /// (p, r) of u_1 = h12 - h11, u_2 = h12 - h22, and back.
 Eigen::Vector2d to_coordinates(const Eigen::Vector2d& u) {
@@ -274,8 +275,6 @@ class ReadoutIntegrand final : public numerics::ImportanceTarget {
     }
 
   private:
-    static constexpr double nowhere = -std::numeric_limits<double>::infinity();
-
     /// The read-out without the layers taken off so far, and the product B of these layers.
     struct Chain {
         explicit Chain(const ReadoutIntegrand& of)
@@ -356,10 +355,7 @@ ReadoutPosterior::ReadoutPosterior(int layers, double beta, double residual, int
       beta_(beta),
       residual_(residual),
       integral_(2 * (layers - 1), points, seed) {
-    constexpr int count = 4;
-    Eigen::ArrayXXd normals(count, 2 * layers);
-    numerics::ShiftedSobol(2 * layers, 2, count, seed + 2).fill_normal(0, 0, normals);
-    starts_ = normals.transpose();
+    starts_ = numerics::normal_points(2 * layers, 4, seed + 2);
     starts_.col(0).setZero();  // omega itself
 }
 
@@ -385,7 +381,7 @@ LayerMoments ReadoutPosterior::operator()(const Eigen::Vector4d& outputs, const 
     }
     std::vector<numerics::WeightedPoints> samples;
     std::vector<ReadoutIntegrand> integrands;
-    double largest = -std::numeric_limits<double>::infinity();
+    double largest = nowhere;
     const unsigned choices = residual_ < 1 ? 1U << (layers_ - 1) : 1U;
     for (unsigned negative = 0; negative < choices; ++negative) {
         integrands.emplace_back(shares, omega, variance, beta_, residual_, negative);
@@ -393,8 +389,6 @@ LayerMoments ReadoutPosterior::operator()(const Eigen::Vector4d& outputs, const 
         samples.push_back(integral_(integrands.back()));
         largest = std::max(largest, samples.back().log_integral);
     }
-    LayerMoments result;
-    result.adaptive = true;
     std::vector<double> weights;
     std::vector<Eigen::VectorXd> shifts;  // h - omega
     double total = 0, squares = 0;
@@ -413,15 +407,15 @@ LayerMoments ReadoutPosterior::operator()(const Eigen::Vector4d& outputs, const 
         }
     }
     if (!(total > 0)) {  // all weights vanish: the prior
-        result.mean = omega;
-        result.covariance = 2 * variance;
-        result.log_z = -std::numeric_limits<double>::infinity();
-        result.error = result.effective_samples = 1;
-        return result;
+        return {.mean = omega,
+                .covariance = 2 * variance,
+                .log_z = nowhere,
+                .error = 1,
+                .effective_samples = 1,
+                .adaptive = true};
     }
     mean /= total;
-    result.mean = omega + mean;
-    result.covariance = linalg::Overlap::Zero(layers_, layers_);
+    LayerMoments result{.mean = omega + mean, .covariance = linalg::zero_overlap(layers_), .adaptive = true};
     for (std::size_t n = 0; n < weights.size(); ++n) {
         const Eigen::Matrix2Xd off = (shifts[n] - mean).reshaped(2, layers_);
         result.covariance += weights[n] / total * off.transpose().lazyProduct(off);

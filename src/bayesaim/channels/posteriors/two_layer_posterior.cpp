@@ -4,8 +4,6 @@
 #include <limits>
 #include <numbers>
 
-#include "bayesaim/channels/posteriors/layer_mixing.hpp"
-
 namespace bayesaim::channels {
 namespace {
 
@@ -20,13 +18,13 @@ double inverse_softplus(double x) { return x > 30 ? x : std::log(std::expm1(x));
 
 /// The prior of layer 1, and the prior of layer 2 given layer 1: N(offset + k h^1, v).
 struct Conditioned {
-    explicit Conditioned(const TwoLayerPrior& prior)
-        : omega(prior.omega[0]),
-          variance(prior.variance(0, 0)),
+    Conditioned(const Eigen::Vector4d& both, const linalg::Overlap& covariance)
+        : omega(both.head<2>()),
+          variance(covariance(0, 0)),
           deviation(std::sqrt(variance)),
-          k(prior.variance(0, 1) / variance),
-          offset(prior.omega[1] - k * omega),
-          rest(prior.variance(1, 1) - k * prior.variance(0, 1)) {}
+          k(covariance(0, 1) / variance),
+          offset(both.tail<2>() - k * omega),
+          rest(covariance(1, 1) - k * covariance(0, 1)) {}
 
     Eigen::Vector2d omega;
     double variance, deviation, k;
@@ -34,31 +32,20 @@ struct Conditioned {
     double rest;
 };
 
-TwoLayerMoments moments_of(const ZoomSums& sums, const TwoLayerPrior& prior, const Conditioned& given) {
-    TwoLayerMoments result;
+LayerMoments moments_of(const ZoomSums& sums, const Eigen::Vector4d& omega, const linalg::Overlap& variance) {
+    const Conditioned given(omega, variance);
     const auto& s = sums.full;
-    const double k = given.k;
-    if (!(s[0] > 0)) {  // the integrand vanishes at all nodes: the prior
-        for (const int l : {0, 1}) result.mean[l] = prior.omega[l];
-        const linalg::Overlap covariance = 2 * prior.variance;
-        result.covariance[0] = covariance(0, 0);
-        result.covariance[1] = covariance(0, 1);
-        result.covariance[2] = covariance(1, 1);
-        result.log_z = -std::numeric_limits<double>::infinity();
-        result.error = 1;
-        return result;
-    }
+    const double k = given.k, nothing = -std::numeric_limits<double>::infinity();
+    // If the integrand vanishes at all nodes: the prior.
+    if (!(s[0] > 0)) return {.mean = omega, .covariance = 2 * variance, .log_z = nothing, .error = 1};
+    LayerMoments result{.mean = omega, .covariance = variance, .error = sums.error};
     const Eigen::Vector2d shift(s[1] / s[0], s[2] / s[0]), residual(s[3] / s[0], s[4] / s[0]);
-    result.mean[0] = prior.omega[0] + shift;
-    result.mean[1] = prior.omega[1] + residual + k * shift;
+    result.mean << omega.head<2>() + shift, omega.tail<2>() + residual + k * shift;
     const double own = ZoomSums::covariance(s, 1, 1, 5), mixed = ZoomSums::covariance(s, 1, 3, 6),
                  rest = ZoomSums::covariance(s, 3, 3, 7);
-    result.covariance[0] = own;
-    result.covariance[1] = mixed + k * own;
-    result.covariance[2] = rest + 2 * k * mixed + k * k * own;
+    result.covariance << own, mixed + k * own, mixed + k * own, rest + 2 * k * mixed + k * k * own;
     result.log_z =
         sums.scale + std::log(s[0]) - std::log(4 * std::numbers::pi * std::numbers::pi * given.rest);
-    result.error = sums.error;
     return result;
 }
 
@@ -229,33 +216,19 @@ class SequenceIntegrand {
                const std::vector<double>& used) {
         first_.clear();
         for (const double t : first) first_.push_back(at(0, t));
-        for (auto* array : {&u_, &share_, &other_, &log_own_, &log_other_, &jacobian_, &weight_}) {
-            array->resize(second.size() / lanes);
-        }
+        second_.resize(second.size() / lanes);
         for (std::size_t j = 0; j < second.size(); ++j) {
-            const Point point = at(1, second[j]);
-            const std::size_t c = j / lanes;
-            const auto lane = static_cast<Eigen::Index>(j % lanes);
-            u_[c][lane] = point.u;
-            share_[c][lane] = point.share;
-            other_[c][lane] = point.other;
-            log_own_[c][lane] = point.log_own;
-            log_other_[c][lane] = point.log_other;
-            jacobian_[c][lane] = point.log_jacobian;
-            weight_[c][lane] = used[j];
+            second_[j / lanes].set(static_cast<Eigen::Index>(j % lanes), at(1, second[j]), used[j]);
         }
     }
 
-    ZoomTerms terms(std::size_t i, std::size_t c) const {
-        const Point& a = first_[i];
-        return evaluate(a, u_[c], share_[c], other_[c], log_own_[c], log_other_[c], jacobian_[c], weight_[c]);
-    }
+    ZoomTerms terms(std::size_t i, std::size_t c) const { return evaluate(first_[i], second_[c]); }
 
     double log_density(double first, double second) const {
-        const Point b = at(1, second);
-        const auto one = [](double x) { return Chunk::Constant(x); };
-        const ZoomTerms f = evaluate(at(0, first), one(b.u), one(b.share), one(b.other), one(b.log_own),
-                                     one(b.log_other), one(b.log_jacobian), one(1));
+        const Point point = at(1, second);
+        Points b;
+        for (Eigen::Index lane = 0; lane < lanes; ++lane) b.set(lane, point, 1);
+        const ZoomTerms f = evaluate(at(0, first), b);
         return std::log(std::max(f.factor[0], 1e-300)) + f.exponent[0] -
                half_precision * (f.e1[0] * f.e1[0] + f.e2[0] * f.e2[0]);
     }
@@ -265,52 +238,58 @@ class SequenceIntegrand {
     struct Point {
         double u, share, own, other, log_own, log_other, log_jacobian;
     };
+    /// Several b, with their weights in the rule.
+    struct Points {
+        Chunk u, share, other, log_own, log_other, log_jacobian, weight;
+
+        void set(Eigen::Index lane, const Point& point, double used) {
+            u[lane] = point.u;
+            share[lane] = point.share;
+            other[lane] = point.other;
+            log_own[lane] = point.log_own;
+            log_other[lane] = point.log_other;
+            log_jacobian[lane] = point.log_jacobian;
+            weight[lane] = used;
+        }
+    };
 
     bool unbounded(int i) const { return sign_ > 0 && end_[i] >= 1; }
     double edge(int i) const { return std::log(end_[i] / (1 - end_[i])) / beta_; }
 
     Point at(int i, double t) const {
         Point point;
-        if (unbounded(i)) {
-            point.u = centre_[i] + spread_ * t;
-            point.share = logistic(beta_ * point.u);
-            const double distance = logistic(-beta_ * point.u);  // 1 - share
-            point.own = own_gap_[i] + distance;
-            point.other = other_gap_[i] + distance;
-            point.log_jacobian = std::log(spread_);
-        } else {
+        const bool whole = unbounded(i);
+        const double step = spread_ * softplus(t);
+        point.u = whole ? centre_[i] + spread_ * t : edge(i) - sign_ * step;
+        point.share = logistic(beta_ * point.u);
+        double distance = logistic(-beta_ * point.u);  // 1 - share
+        if (!whole) {
             // s(y) - s(y - z) = (1 - e^-z) s(y) (1 - s(y - z)), no digits lost next to the end
-            const double step = spread_ * softplus(t);
-            point.u = edge(i) - sign_ * step;
-            point.share = logistic(beta_ * point.u);
-            const double distance = sign_ > 0
-                                        ? -std::expm1(-beta_ * step) * end_[i] * logistic(-beta_ * point.u)
-                                        : -std::expm1(-beta_ * step) * point.share * (1 - end_[i]);
-            point.own = own_gap_[i] + distance;
-            point.other = other_gap_[i] + distance;
-            point.log_jacobian = std::log(spread_) - softplus(-t);
+            distance = sign_ > 0 ? -std::expm1(-beta_ * step) * end_[i] * distance
+                                 : -std::expm1(-beta_ * step) * point.share * (1 - end_[i]);
         }
+        point.own = own_gap_[i] + distance;
+        point.other = other_gap_[i] + distance;
+        point.log_jacobian = std::log(spread_) - (whole ? 0 : softplus(-t));
         point.log_own = std::log(point.own);
         point.log_other = std::log(point.other);
         return point;
     }
 
-    ZoomTerms evaluate(const Point& a, const Chunk& u2, const Chunk& b, const Chunk& other,
-                       const Chunk& log_own, const Chunk& log_other, const Chunk& log_jacobian,
-                       const Chunk& weight) const {
+    ZoomTerms evaluate(const Point& a, const Points& b) const {
         // |delta| = |mu_1 - a| + |K - mu_1 - b|
-        const Chunk inverse = (a.own + other).inverse(), square = inverse.square();
-        const Chunk m1 = (a.log_own - log_other) / beta_, m2 = (log_own - a.log_other) / beta_;
+        const Chunk inverse = (a.own + b.other).inverse(), square = inverse.square();
+        const Chunk m1 = (a.log_own - b.log_other) / beta_, m2 = (b.log_own - a.log_other) / beta_;
         ZoomTerms at;
-        at.p = half_root * (u2 - a.u) - given_.omega[0];
-        at.r = -0.5 * (u2 + a.u) - given_.omega[1];
-        at.e1 = (half_root / total_) * square * (m2 * (total_ - 2 * a.share) - m1 * (total_ - 2 * b)) -
+        at.p = half_root * (b.u - a.u) - given_.omega[0];
+        at.r = -0.5 * (b.u + a.u) - given_.omega[1];
+        at.e1 = (half_root / total_) * square * (m2 * (total_ - 2 * a.share) - m1 * (total_ - 2 * b.share)) -
                 (given_.offset[0] + given_.k * given_.omega[0]) - given_.k * at.p;
         at.e2 = -0.5 * square * (m1 + m2) - (given_.offset[1] + given_.k * given_.omega[1]) - given_.k * at.r;
         // |delta|^-5 / (A (1-A) A (1-A)) = |delta|^-1 / (distances); dp dr = du du / sqrt(2)
-        at.factor = weight * inverse;
-        at.exponent = (-0.5 / given_.variance) * (at.p.square() + at.r.square()) + log_jacobian - log_own -
-                      log_other +
+        at.factor = b.weight * inverse;
+        at.exponent = (-0.5 / given_.variance) * (at.p.square() + at.r.square()) + b.log_jacobian -
+                      b.log_own - b.log_other +
                       (a.log_jacobian - a.log_own - a.log_other +
                        std::log(0.5 / (total_ * given_.variance * beta_ * beta_)));
         return at;
@@ -320,31 +299,33 @@ class SequenceIntegrand {
     double beta_, total_, sign_;
     double end_[2], own_gap_[2], other_gap_[2], centre_[2], spread_, lowest_;
     std::vector<Point> first_;
-    std::vector<Chunk> u_, share_, other_, log_own_, log_other_, jacobian_, weight_;
+    std::vector<Points> second_;
 };
 
 }  // namespace
 
-TwoLayerMoments attention_posterior(const Eigen::Vector2d& m, const TwoLayerPrior& prior, double beta,
-                                    double residual, const ZoomOptions& options) {
-    const Conditioned given(prior);
+LayerMoments attention_posterior(const Eigen::Vector2d& m, const Eigen::Vector4d& omega,
+                                 const linalg::Overlap& variance, double beta, double residual,
+                                 const ZoomOptions& options) {
+    const Conditioned given(omega, variance);
     const auto integrate = [&](Side side) {
         AttentionIntegrand integrand(m, given, beta, residual, side);
         return ZoomedRule(integrand, options).integrate();
     };
-    if (residual >= 1) return moments_of(integrate(Side::both), prior, given);
-    return moments_of(integrate(Side::above) + integrate(Side::below), prior, given);
+    if (residual >= 1) return moments_of(integrate(Side::both), omega, variance);
+    return moments_of(integrate(Side::above) + integrate(Side::below), omega, variance);
 }
 
-TwoLayerMoments sequence_posterior(const Eigen::Vector2d& mu, const TwoLayerPrior& prior, double beta,
-                                   double residual, const ZoomOptions& options) {
-    const Conditioned given(prior);
+LayerMoments sequence_posterior(const Eigen::Vector2d& mu, const Eigen::Vector4d& omega,
+                                const linalg::Overlap& variance, double beta, double residual,
+                                const ZoomOptions& options) {
+    const Conditioned given(omega, variance);
     const auto integrate = [&](bool positive) {
         SequenceIntegrand integrand(mu, given, beta, residual, positive);
         return ZoomedRule(integrand, options).integrate();
     };
-    if (residual >= 1) return moments_of(integrate(true), prior, given);
-    return moments_of(integrate(true) + integrate(false), prior, given);
+    if (residual >= 1) return moments_of(integrate(true), omega, variance);
+    return moments_of(integrate(true) + integrate(false), omega, variance);
 }
 
 }  // namespace bayesaim::channels

@@ -2,28 +2,16 @@
 #pragma once
 #include <Eigen/Core>
 
+#include "bayesaim/channels/posteriors/layer_mixing.hpp"
 #include "bayesaim/channels/posteriors/zoomed_rule.hpp"
-#include "bayesaim/linalg/overlap.hpp"
 
 /// Posteriors of the indices of two layers of two tokens, in the coordinates that count,
 ///   p = (h11 - h22)/sqrt(2),   r = (h11 - 2 h12 + h22)/2        (the two rows of informed_directions(2)).
+/// Before y: h^l ~ N(omega^l, V), and omega is (p, r) of layer 1, then of layer 2.
 /// In layer 1, with u_1 = h12 - h11 = -p/sqrt(2) - r, u_2 = h12 - h22 = p/sqrt(2) - r and s the logistic
 /// function, a = s(beta u_1) and b = s(beta u_2) are the attention of each token to the other;
 /// det B = (c+1) delta, delta = c + 1 - a - b.
 namespace bayesaim::channels {
-
-struct TwoLayerMoments {
-    Eigen::Vector2d mean[2];  ///< of (p, r), first and second layer
-    double covariance[3];     ///< sum over p and r of Cov(1, 1), Cov(1, 2), Cov(2, 2)
-    double log_z = 0;
-    double error = 0;  ///< estimated, of the mean in posterior deviations
-};
-
-/// Before y: h^l ~ N(omega[l], V), omega[l] = (p, r) of layer l.
-struct TwoLayerPrior {
-    Eigen::Vector2d omega[2];
-    linalg::Overlap variance;
-};
 
 /// Given y = softmax_beta(H_2), m_a = log(y_ab/y_aa)/beta. Layer 2 follows from layer 1,
 ///   u_1 = [m_1 (c+1-b) + m_2 a]/((c+1) delta^2),   u_2 = [m_1 b + m_2 (c+1-a)]/((c+1) delta^2),
@@ -33,8 +21,9 @@ struct TwoLayerPrior {
 /// exponential per node. For c < 1 the curve delta = 0, r = r0(p), cuts the plane; next to it the integrand
 /// falls like exp(-const/delta^4). Each side is integrated on its own with r = r0(p) +- sqrt(V_11)
 /// log(1+e^t). Pinned by: TwoLayerPosterior.*.
-TwoLayerMoments attention_posterior(const Eigen::Vector2d& m, const TwoLayerPrior& prior, double beta,
-                                    double residual, const ZoomOptions& options = {});
+LayerMoments attention_posterior(const Eigen::Vector2d& m, const Eigen::Vector4d& omega,
+                                 const linalg::Overlap& variance, double beta, double residual,
+                                 const ZoomOptions& options = {});
 
 /// Given the read-out of seq2seq, Y = softmax_beta(H_2) B, mu = (Y_12, Y_21). The attention of layer 2 is
 /// A_12 = (mu_1 - a)/delta, A_21 = (mu_2 - b)/delta. For delta > 0 both lie between 0 and 1 if
@@ -44,7 +33,8 @@ TwoLayerMoments attention_posterior(const Eigen::Vector2d& m, const TwoLayerPrio
 /// from m = logit/beta,
 ///   Z = int dz N(z) N(h^2; ..) |delta|^-5 / [sqrt(2) (c+1) beta^2 A_12 (1 - A_12) A_21 (1 - A_21)].
 /// Pinned by: SequencePosterior.*.
-TwoLayerMoments sequence_posterior(const Eigen::Vector2d& mu, const TwoLayerPrior& prior, double beta,
-                                   double residual, const ZoomOptions& options = {});
+LayerMoments sequence_posterior(const Eigen::Vector2d& mu, const Eigen::Vector4d& omega,
+                                const linalg::Overlap& variance, double beta, double residual,
+                                const ZoomOptions& options = {});
 
 }  // namespace bayesaim::channels
