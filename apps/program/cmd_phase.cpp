@@ -7,7 +7,9 @@
 #include "bayesaim/theory/thresholds.hpp"
 
 #include "program/commands.hpp"
+#include "program/interrupt.hpp"
 #include "program/options.hpp"
+#include "program/progress.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -18,49 +20,57 @@ struct Arguments : CommonArguments {
     std::string alpha, widths, plot;
 };
 
-/// One width: its threshold, its alphas and their solutions.
+/// One width: its threshold and its points.
 struct Row {
     double width = 0;
-    std::optional<double> threshold;
-    std::vector<double> alphas;
-    std::vector<theory::BayesOptimal> solutions;
+    std::optional<double> threshold{};
+    std::vector<double> alphas{};
+    std::vector<theory::FixedPoint> points{};
 };
-
-Row solve_row(double width, const model::Model& model, const experiments::Grid& alphas,
-              const theory::StateEvolutionOptions& options) {
-    const theory::SpectralCurve curve(model.laws());
-    Row row{width, strong_recovery(curve, model.channel()), {}, {}};
-    row.alphas = alphas.values(row.threshold);
-    for (const double alpha : row.alphas)
-        row.solutions.push_back(solve_bayes_optimal(curve, model.channel(), alpha, options));
-    return row;
-}
 
 int run(const Arguments& arguments) {
     arguments.check_writable(arguments.plot);
-    const experiments::Grid alphas("--alpha", arguments.alpha), widths("--widths", arguments.widths);
+    const experiments::Grid alphas("--alpha", arguments.alpha, experiments::Grid::Zero::allowed),
+        widths("--width", arguments.widths);
     const model::Model any_width = arguments.model.make();
     const channels::Channel& channel = any_width.channel();
-    if (widths.relative()) throw_invalid("--widths", "absolute numbers", "numbers with x");
+    if (widths.relative()) throw_invalid("--width", "absolute numbers", "numbers with x");
     const std::vector<double> width_values = widths.values();
     if (!arguments.plot.empty()) {
         check_at_least("points of --alpha for a picture", static_cast<long long>(alphas.size()), 2);
-        check_at_least("points of --widths for a picture", static_cast<long long>(width_values.size()), 2);
+        check_at_least("points of --width for a picture", static_cast<long long>(width_values.size()), 2);
     }
     ThreadPool pool(arguments.thread_count());
     const theory::StateEvolutionOptions options =
         arguments.integration.options(arguments.seed, channel.sampled() ? &pool : nullptr);
     std::vector<Row> rows(width_values.size());
+    Progress progress(arguments.quiet, rows.size());
+    catch_interrupts();
     const auto solve = [&](std::size_t i) {
         model::ModelOptions at_width = arguments.model.options;
         at_width.widths = {width_values[i]};
-        rows[i] = solve_row(width_values[i], model::make_model(at_width), alphas, options);
+        const model::Model model = model::make_model(at_width);
+        const theory::SpectralCurve curve(model.laws());
+        Row row{width_values[i], strong_recovery(curve, channel)};
+        row.alphas = alphas.values(row.threshold);
+        for (const double alpha : row.alphas) {
+            if (interrupted()) return;
+            row.points.push_back(solve_bayes_optimal(curve, channel, alpha, options).optimal());
+            if (channel.sampled()) {
+                progress.update(
+                    static_cast<double>(row.points.size()) / static_cast<double>(row.alphas.size()),
+                    fmt::format("width {:g}, alpha {:g}", row.width, alpha));
+            }
+        }
+        rows[i] = std::move(row);
+        progress.finish_item();
     };
     if (channel.sampled()) {
         for (std::size_t i = 0; i < rows.size(); ++i) solve(i);
     } else {
         pool.for_each(rows.size(), solve);
     }
+    progress.clear();
 
     Report report{"phase", model::describe(any_width)};
     report.configuration.erase("width");
@@ -70,29 +80,29 @@ int run(const Arguments& arguments) {
     figures::PhaseFigure figure;
     figure.title = fmt::format("{} channel, T = {}", channel.name(), channel.tokens());
     figure.columns = alphas.size();
-    bool converged = true;
     for (const Row& row : rows) {
+        if (row.points.empty()) continue;  // interrupted before its end
         if (row.threshold) {
             figure.line_alpha.push_back(*row.threshold);
             figure.line_width.push_back(row.width);
         }
         for (std::size_t i = 0; i < row.alphas.size(); ++i) {
-            const theory::FixedPoint& optimal = row.solutions[i].optimal();
+            const theory::FixedPoint& optimal = row.points[i];
             figure.alpha.push_back(row.alphas[i]);
             figure.width.push_back(row.width);
             figure.error.push_back(optimal.error());
             report.points.push_back({{"alpha", row.alphas[i]},
                                      {"width", row.width},
                                      {"estimation_error", optimal.error()},
+                                     {"standard_error", optimal.relative_error * optimal.error()},
                                      {"status", to_string(optimal.status)}});
-            converged &= succeeded(optimal.status);
         }
     }
-    if (!arguments.plot.empty()) {
+    if (!arguments.plot.empty() && figure.width.size() > 2 * figure.columns - 1) {
         figures::draw(figure, arguments.plot);
         if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
     }
-    return arguments.publish(report, converged);
+    return arguments.publish(report);
 }
 
 }  // namespace
@@ -104,13 +114,13 @@ void add_phase(Program& program) {
         .text("--alpha", arguments.alpha,
               "samples per d^2, as in `theory`; x counts in units of the threshold of each width", "GRID")
         .required();
-    command.text("--widths", arguments.widths, "width ratios r/d", "GRID").required();
+    command.text("--width,--widths", arguments.widths, "width ratios r/d", "GRID").required();
     arguments.model.add_channel_to(command, ModelArguments::Channels::one_layer);
     command.text("--plot", arguments.plot, "heat map with the strong-recovery line (png, svg, pdf)", "FILE");
     arguments.integration.add_to(command);
     arguments.add_to(command);
     command.footer(
-        "Example:\n  bayesaim phase --alpha 0.005:0.3:60 --widths 0.02:1.5:60 --plot phase.png --output "
+        "Example:\n  bayesaim phase --alpha 0.005:0.3:60 --width 0.02:1.5:60 --plot phase.png --output "
         "phase.csv --format csv");
 }
 

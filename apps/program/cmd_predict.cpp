@@ -48,6 +48,11 @@ int run(const Arguments& arguments) {
     const auto prediction =
         estimators::predict(*contents.data.tokens, estimate.weights, estimate.error, *channel, pool);
 
+    if (const auto status = data::text_attribute(estimate.attributes, "status");
+        status && !is_success(*status) && !arguments.quiet) {
+        fmt::print(stderr, "bayesaim: the estimate '{}' did not converge (status {})\n",
+                   arguments.estimate_file, *status);
+    }
     Report report{"predict", model::describe(*channel)};
     report.configuration.update({{"estimate", arguments.estimate_file},
                                  {"file", arguments.token_file},

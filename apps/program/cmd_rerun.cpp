@@ -47,8 +47,9 @@ int run(const Arguments& arguments) {
     Report report{"rerun", {}, describe(directory, counts)};
     report.summary.update({{"compared", compared}, {"same_bits", same}, {"different", compared - same}});
     publish(report, arguments.format, "");
-    const int code = finish(counts, result.stopped);
-    return code == 0 && same < compared ? 2 : code;
+    const int code = finish(counts, result.stopped, arguments);
+    constexpr int different_bits = 3;
+    return same < compared && !result.stopped ? different_bits : code;
 }
 
 }  // namespace
@@ -60,7 +61,9 @@ void add_rerun(Program& program) {
     command.text("--output", arguments.directory,
                  "run directory of the new results (default: the old name with -rerun)", "DIR");
     arguments.add_without_seed_to(command);
-    command.footer("Example:\n  bayesaim rerun results/study/provenance.json");
+    command.footer(
+        "Exit codes: 0 the same bits, 2 points failed, 3 other bits, 130 interrupted.\n"
+        "Example:\n  bayesaim rerun results/study/provenance.json");
 }
 
 }  // namespace bayesaim::program

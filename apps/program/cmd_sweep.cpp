@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -27,7 +30,8 @@ int plan(const Arguments& arguments, const experiments::Experiment& experiment,
                       {"estimated_seconds", plan.seconds},
                       {"estimate_from", plan.missing == 0 ? "nothing to do"
                                         : plan.measured   ? "finished points"
-                                                          : "operation counts"}};
+                                                          : "operation counts"},
+                      {"estimated_bytes", static_cast<std::uint64_t>(std::min(plan.bytes, 9e18))}};
     return arguments.publish(report);
 }
 
@@ -52,7 +56,7 @@ int run(const Arguments& arguments) {
     Report report{"sweep", {}, describe(directory, counts)};
     report.summary["computed_now"] = result.computed;
     publish(report, arguments.format, "");
-    return finish(counts, result.stopped);
+    return finish(counts, result.stopped, arguments);
 }
 
 }  // namespace
@@ -66,13 +70,18 @@ void add_sweep(Program& program) {
         known += fmt::format("\n  {}: {}", entry.name, entry.summary);
     command.text("FILE", arguments.file, "the study, see docs/guide.md; its estimator is one of" + known, "")
         .required();
-    command.text("--output", arguments.directory,
-                 "run directory, new or to be resumed (default: results/NAME of the study)", "DIR");
+    command.text(
+        "--output", arguments.directory,
+        "run directory, new or of this study, which is then resumed (default: results/NAME of the study)",
+        "DIR");
     command.text("--shard", arguments.shard, "i/N: only every N-th point, from the i-th on", "i/N");
-    command.flag("--dry-run", arguments.dry_run, "only count points and estimate the time");
+    command.flag("--dry-run", arguments.dry_run, "only count points, estimate time and peak memory");
     command.flag("--retry-failed", arguments.retry_failed, "compute failed points again");
     arguments.add_without_seed_to(command);
-    command.footer("Example:\n  bayesaim sweep examples/study.toml --dry-run");
+    command.footer(
+        "Exit codes: 0 done, 1 bad usage or input, 2 points failed, 130 interrupted; points that did not\n"
+        "converge are counted on standard error, and with --strict they make it 2.\n"
+        "Example:\n  bayesaim sweep examples/study.toml --dry-run");
 }
 
 }  // namespace bayesaim::program

@@ -25,28 +25,33 @@ struct Arguments : CommonArguments {
     IntegrationArguments integration;
 };
 
-std::vector<Record> solve_points(const EstimationCurve& prior, const channels::Channel& channel,
-                                 const std::vector<double>& alphas,
-                                 const theory::StateEvolutionOptions& options, Progress& progress,
-                                 ThreadPool& pool) {
-    const auto report = [&](double fraction) {
-        progress.update(fraction, fmt::format("{} points", alphas.size()));
-        return !interrupted();
-    };
-    std::vector<Record> points;
-    for (const theory::TheoryPoint& point : solve_curve(prior, channel, alphas, options, pool, report))
-        points.push_back(theory::values(point));
-    return points;
-}
+/// One curve of the family: a model, its threshold and its points.
+struct Curve {
+    model::Model model;
+    theory::SpectralCurve spectral;
+    theory::SmallWidthCurve small_width{};
+    bool of_small_width;
+    std::vector<Record> points{};
 
-std::vector<Record> trajectories(const EstimationCurve& prior, const channels::Channel& channel,
-                                 const std::vector<double>& alphas, int iterations,
+    Curve(model::Model of, bool small)
+        : model(std::move(of)), spectral(model.laws()), of_small_width(small) {}
+    const EstimationCurve& prior() const {
+        return of_small_width ? static_cast<const EstimationCurve&>(small_width) : spectral;
+    }
+    std::optional<double> threshold() const { return strong_recovery(prior(), model.channel()); }
+    std::string label() const {
+        const auto parameters = model.prior(0).parameters();
+        return parameters.empty() ? "" : fmt::format("ρ = {:g}", parameters.front().second);
+    }
+};
+
+std::vector<Record> trajectories(const Curve& curve, const std::vector<double>& alphas, int iterations,
                                  const theory::StateEvolutionOptions& options) {
     std::vector<Record> points;
     for (const double alpha : alphas) {
         if (interrupted()) break;
-        const auto iterates =
-            state_evolution_trajectory(prior, channel, alpha, iterations, theory::Start::uninformed, options);
+        const auto iterates = state_evolution_trajectory(curve.prior(), curve.model.channel(), alpha,
+                                                         iterations, theory::Start::uninformed, options);
         for (std::size_t t = 0; t < iterates.size(); ++t) {
             Record point = {{"alpha", alpha}, {"iteration", t}};
             point.update(theory::values(iterates[t]));
@@ -56,31 +61,62 @@ std::vector<Record> trajectories(const EstimationCurve& prior, const channels::C
     return points;
 }
 
-void draw(const Report& report, const std::optional<double>& threshold, const Arguments& arguments) {
+/// Parameters of the model for the title: those that all curves share.
+std::string title_of(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& arguments) {
+    const channels::Channel& channel = curves.front()->model.channel();
+    std::string title = fmt::format("{} channel", arguments.model.options.channel);
+    constexpr std::pair<const char*, const char*> symbols[] = {
+        {"tokens", "T"}, {"beta", "β"}, {"label_noise", "label noise"}, {"layers", "L"}, {"residual", "c"}};
+    for (const auto& [name, value] : channel.parameters()) {
+        for (const auto& [known, symbol] : symbols) {
+            if (name == known) title += fmt::format(", {} = {:g}", symbol, value);
+        }
+    }
+    if (curves.size() == 1 && !curves.front()->of_small_width && !curves.front()->label().empty())
+        title += ", " + curves.front()->label();
+    return title;
+}
+
+void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& arguments) {
+    using enum figures::Series::Style;
+    constexpr const char* colours[] = {figures::colour::blue, figures::colour::vermilion,
+                                       figures::colour::green, figures::colour::purple,
+                                       figures::colour::black};
     figures::LineFigure figure;
-    figure.title = fmt::format("{} channel, T = {}", arguments.model.options.channel,
-                               arguments.model.options.channel_options.tokens);
+    figure.title = title_of(curves, arguments);
     figure.x_label = arguments.limit == "small-width" ? "α / ρ" : "α = n/d^2";
-    figure.y_label = "error";
-    figures::Series estimation{"estimation", {}, {}, {}, figures::Series::Style::line, figures::colour::blue};
-    figures::Series generalization{"generalisation",          {}, {}, {}, figures::Series::Style::dashed_line,
-                                   figures::colour::vermilion};
+    figure.y_label = curves.size() == 1 ? "error" : "estimation error";
     double smallest = 1, largest = 0;
-    for (const Record& point : report.points) {
-        const auto number = [&point](const char* name) { return *point.find(name)->as<double>(); };
-        const double error = number("estimation_error");
-        estimation.x.push_back(number("alpha"));
-        estimation.y.push_back(error);
-        generalization.x.push_back(number("alpha"));
-        generalization.y.push_back(number("generalization_error"));
-        if (error > 0) smallest = std::min(smallest, error);
-        largest = std::max(largest, error);
+    bool thresholds = false, from_zero = false;
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+        const Curve& curve = *curves[i];
+        if (curve.points.empty()) continue;
+        const char* colour = colours[i % std::size(colours)];
+        figures::Series estimation{
+            curves.size() == 1 ? "estimation" : curve.label(), {}, {}, {}, line, colour};
+        figures::Series generalization{"generalisation", {}, {}, {}, dashed_line, figures::colour::vermilion};
+        for (const Record& point : curve.points) {
+            const auto number = [&point](const char* name) { return *point.find(name)->number(); };
+            const double alpha = number("alpha"), error = number("estimation_error");
+            estimation.x.push_back(alpha);
+            estimation.y.push_back(error);
+            generalization.x.push_back(alpha);
+            generalization.y.push_back(number("generalization_error"));
+            if (error > 0) smallest = std::min(smallest, error);
+            largest = std::max(largest, error);
+            from_zero |= alpha == 0;
+        }
+        if (const auto threshold = curve.threshold()) {
+            thresholds = true;
+            if (*threshold < estimation.x.back())
+                figure.markers.push_back({*threshold, curves.size() == 1 ? "strong recovery" : "", colour});
+        }
+        figure.series.push_back(std::move(estimation));
+        if (curves.size() == 1) figure.series.push_back(std::move(generalization));
     }
     // A power law is a straight line in logarithmic axes, which cannot show an error of 0.
-    figure.log_x = figure.log_y = !threshold && largest > 30 * smallest;
-    figure.series = {estimation, generalization};
-    if (threshold && *threshold < estimation.x.back())
-        figure.markers.push_back({*threshold, "strong recovery"});
+    figure.log_x = figure.log_y = !thresholds && !from_zero && largest > 30 * smallest;
+    if (curves.size() > 1 && thresholds) figure.caption = "vertical lines: strong recovery";
     figures::draw(figure, arguments.plot);
     if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
 }
@@ -88,7 +124,10 @@ void draw(const Report& report, const std::optional<double>& threshold, const Ar
 int run(const Arguments& arguments) {
     check_one_of("--limit", arguments.limit, {"none", "small-width"});
     const bool small_width = arguments.limit == "small-width", iterates = arguments.trajectory > 0;
-    const model::Model model = arguments.model.make();
+    std::vector<std::unique_ptr<Curve>> curves;
+    for (model::Model& model : arguments.model.make_family())
+        curves.push_back(std::make_unique<Curve>(std::move(model), small_width));
+    const model::Model& model = curves.front()->model;
     if (small_width) {
         if (arguments.model.command.given("--width")) throw_conflict("--width", "--limit small-width");
         if (model.layers() > 1) throw_unavailable("--limit small-width", "for several layers");
@@ -97,15 +136,10 @@ int run(const Arguments& arguments) {
     }
     if (iterates && !arguments.plot.empty()) throw_conflict("--plot", "--trajectory");
     arguments.check_writable(arguments.plot);
-    const experiments::Grid grid("--alpha", arguments.alpha);
-    const theory::SpectralCurve spectral_curve(model.laws());
-    const theory::SmallWidthCurve small_width_curve;
-    const EstimationCurve& curve =
-        small_width ? static_cast<const EstimationCurve&>(small_width_curve) : spectral_curve;
-    const std::optional<double> threshold = strong_recovery(curve, model.channel());
-    const std::vector<double> alphas = grid.values(threshold);
+    const experiments::Grid grid("--alpha", arguments.alpha, experiments::Grid::Zero::allowed);
 
     Report report{"theory", model::describe(model)};
+    if (curves.size() > 1) report.configuration["width"] = arguments.model.options.widths;
     if (small_width) {
         report.configuration.erase("width");
         report.configuration["limit"] = "small-width";
@@ -117,17 +151,35 @@ int run(const Arguments& arguments) {
     ThreadPool pool(arguments.thread_count());
     auto options = arguments.integration.options(arguments.seed, &pool);
     options.method = theory::parse_method("--method", arguments.method);
-    Progress progress(arguments.quiet, 1);
+    Progress progress(arguments.quiet, curves.size());
     catch_interrupts();
-    report.points = iterates ? trajectories(curve, model.channel(), alphas, arguments.trajectory, options)
-                             : solve_points(curve, model.channel(), alphas, options, progress, pool);
+    for (const auto& curve : curves) {
+        const std::vector<double> alphas = grid.values(curve->threshold());
+        const auto show = [&](double fraction) {
+            progress.update(
+                fraction, fmt::format("{:.0f} of {} points{}", fraction * static_cast<double>(alphas.size()),
+                                      alphas.size(), curves.size() > 1 ? ", " + curve->label() : ""));
+            return !interrupted();
+        };
+        if (interrupted()) break;
+        if (iterates) {
+            curve->points = trajectories(*curve, alphas, arguments.trajectory, options);
+        } else {
+            for (const auto& point :
+                 solve_curve(curve->prior(), curve->model.channel(), alphas, options, pool, show))
+                curve->points.push_back(theory::values(point));
+        }
+        progress.finish_item();
+        for (const Record& point : curve->points) {
+            Record row;
+            if (curves.size() > 1) row["width"] = curve->model.prior(0).parameters().front().second;
+            row.update(point);
+            report.points.push_back(std::move(row));
+        }
+    }
     progress.clear();
-    if (!arguments.plot.empty() && !report.points.empty()) draw(report, threshold, arguments);
-    const auto failed = [](const Record& point) {
-        const Value* status = point.find("status");
-        return status != nullptr && *status == Value(to_string(Termination::iteration_limit));
-    };
-    return arguments.publish(report, std::none_of(report.points.begin(), report.points.end(), failed));
+    if (!arguments.plot.empty() && !report.points.empty()) draw(curves, arguments);
+    return arguments.publish(report);
 }
 
 }  // namespace
@@ -138,7 +190,8 @@ void add_theory(Program& program) {
     command
         .text("--alpha", arguments.alpha,
               "samples per d^2: 0.1 | 0.1,0.2 | start:stop:count | log:start:stop:count;\n"
-              "numbers followed by x count in units of the strong-recovery threshold: 0.1x:0.9x:9",
+              "numbers followed by x count in units of the strong-recovery threshold: 0.1x:0.9x:9;\n"
+              "0 is the error without data",
               "GRID")
         .required();
     arguments.model.add_channel_to(command);
@@ -154,6 +207,7 @@ void add_theory(Program& program) {
     arguments.add_to(command);
     command.footer(
         "Examples:\n  bayesaim theory --width 0.5 --alpha 0.1x:1.1x:11\n"
+        "  bayesaim theory --width 0.25,0.5,1 --alpha 0:0.3:31 --plot widths.png\n"
         "  bayesaim theory --channel hardmax --width 0.5 --alpha log:0.1:20:24 --plot hardmax.png");
 }
 

@@ -3,7 +3,9 @@
 #include "bayesaim/theory/thresholds.hpp"
 
 #include "program/commands.hpp"
+#include "program/interrupt.hpp"
 #include "program/options.hpp"
+#include "program/progress.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -16,20 +18,37 @@ struct Arguments : CommonArguments {
 int run(const Arguments& arguments) {
     arguments.check_writable();
     const std::vector<double> range = experiments::Grid("--search", arguments.search).values();
-    const model::Model model = arguments.model.make();
+    const std::vector<model::Model> family = arguments.model.make_family();
     ThreadPool pool(arguments.thread_count());
     theory::StateEvolutionOptions options;
     options.integration.seed = arguments.seed;
     options.integration.pool = &pool;
-    const theory::Thresholds thresholds =
-        theory::find_thresholds(theory::SpectralCurve(model.laws()), model.channel(),
-                                {.lowest = range.front(), .highest = range.back()}, options);
-    Report report{"threshold", model::describe(model)};
-    report.summary = {{"weak_recovery_scaled", thresholds.weak_recovery_scaled},
-                      {"strong_recovery", thresholds.strong_recovery},
-                      {"information_theoretic", thresholds.information_theoretic},
-                      {"algorithmic", thresholds.algorithmic}};
-    return arguments.publish(report);
+    Progress progress(arguments.quiet, family.size());
+    catch_interrupts();
+    const theory::TransitionSearch search{
+        .lowest = range.front(), .highest = range.back(), .progress = [&](double fraction) {
+            progress.update(fraction, "search for a first-order transition");
+            return !interrupted();
+        }};
+    Report report{"threshold", model::describe(family.front())};
+    if (family.size() > 1) report.configuration["width"] = arguments.model.options.widths;
+    for (std::size_t i = 0; i < family.size() && !interrupted(); ++i) {
+        const theory::Thresholds thresholds = theory::find_thresholds(theory::SpectralCurve(family[i].laws()),
+                                                                      family[i].channel(), search, options);
+        const Record found = {{"weak_recovery_scaled", thresholds.weak_recovery_scaled},
+                              {"strong_recovery", thresholds.strong_recovery},
+                              {"information_theoretic", thresholds.information_theoretic},
+                              {"algorithmic", thresholds.algorithmic}};
+        progress.finish_item();
+        if (family.size() == 1) {
+            report.summary = found;
+        } else {
+            report.points.push_back({{"width", arguments.model.options.widths[i]}});
+            report.points.back().update(found);
+        }
+    }
+    progress.clear();
+    return arguments.publish(report, is_success, "the search for a jump of the error was not finished");
 }
 
 }  // namespace

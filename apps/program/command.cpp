@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "program/command.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -19,6 +21,73 @@ Number parse_whole(const std::string& name, const std::string& requirement, cons
     const auto [stop, error] = std::from_chars(begin, end, value);
     if (error != std::errc() || stop != end) throw_invalid(name, requirement, fmt::format("'{}'", text));
     return value;
+}
+
+/// Steps from one word to the other: a letter inserted, removed, replaced, or exchanged with its neighbour.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::vector<std::size_t>> steps(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); ++i) {
+        for (std::size_t j = 0; j <= b.size(); ++j) {
+            if (i == 0 || j == 0) {
+                steps[i][j] = i + j;
+                continue;
+            }
+            steps[i][j] = std::min({steps[i - 1][j] + 1, steps[i][j - 1] + 1,
+                                    steps[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                steps[i][j] = std::min(steps[i][j], steps[i - 2][j - 2] + 1);
+        }
+    }
+    return steps[a.size()][b.size()];
+}
+
+/// The known word that a misspelled one resembles, or std::nullopt if none does.
+std::optional<std::string> closest(const std::string& word, const std::vector<std::string>& known) {
+    std::optional<std::string> best;
+    std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
+    for (const std::string& candidate : known) {
+        if (const std::size_t steps = edit_distance(word, candidate); steps < fewest) {
+            fewest = steps;
+            best = candidate;
+        }
+    }
+    return best;
+}
+
+/// The paper's letters and other likely names of our options.
+constexpr std::pair<const char*, const char*> other_names[] = {{"--rho", "--width"},
+                                                               {"--r", "--width, which is r/d"},
+                                                               {"--rank", "--width, which is r/d"},
+                                                               {"--T", "--tokens"},
+                                                               {"--d", "--dim"},
+                                                               {"--n", "--alpha, which is n/d^2"},
+                                                               {"--L", "--layers"},
+                                                               {"--c", "--residual"},
+                                                               {"--samples", "--alpha, which is n/d^2"},
+                                                               {"--M", "--heads"},
+                                                               {"--noise", "--label-noise"},
+                                                               {"--delta", "--label-noise"},
+                                                               {"--lr", "--learning-rate"}};
+
+/// A message about arguments that the command does not take.
+std::string unexpected(const CLI::App& command) {
+    std::vector<std::string> extras = command.remaining(true);
+    const auto option = std::find_if(extras.begin(), extras.end(),
+                                     [](const std::string& text) { return text.starts_with('-'); });
+    if (option == extras.end()) return fmt::format("unexpected argument '{}'", extras.front());
+    const std::string name = option->substr(0, option->find('='));
+    std::vector<std::string> known;
+    for (const CLI::Option* taken : command.get_options()) {
+        for (const std::string& long_name : taken->get_lnames()) known.push_back("--" + long_name);
+    }
+    std::optional<std::string> meant;
+    for (const auto& [other, ours] : other_names) {
+        const std::string ours_alone = std::string(ours).substr(0, std::string(ours).find(','));
+        const bool taken = std::find(known.begin(), known.end(), ours_alone) != known.end();
+        if (taken && (name == other || name == std::string(other).substr(1))) meant = ours;
+    }
+    if (!meant) meant = closest(name, known);
+    return fmt::format("unknown option {}{}", name, meant ? fmt::format("; did you mean {}?", *meant) : "");
 }
 
 }  // namespace
@@ -131,14 +200,24 @@ int Program::run(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-') {
         std::vector<std::string> names;
         for (const CLI::App* command : app_->get_subcommands({})) names.push_back(command->get_name());
-        check_one_of("command", argv[1], names);
+        if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+            if (const auto meant = closest(argv[1], names))
+                throw InvalidArgument(fmt::format("unknown command '{}'; did you mean {}? (see {} --help)",
+                                                  argv[1], *meant, app_->get_name()));
+            check_one_of("command", argv[1], names);
+        }
     }
     try {
         app_->parse(argc, argv);
     } catch (const CLI::Success& request) {  // --help, --version
         return app_->exit(request);
     } catch (const CLI::ParseError& error) {
-        throw InvalidArgument(fmt::format("{} (see {} --help)", error.what(), app_->get_name()));
+        const std::vector<CLI::App*> chosen = app_->get_subcommands();
+        const std::string help =
+            app_->get_name() + (chosen.empty() ? "" : " " + chosen.front()->get_name()) + " --help";
+        const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !chosen.empty();
+        throw InvalidArgument(
+            fmt::format("{} (see {})", extras ? unexpected(*chosen.front()) : error.what(), help));
     }
     return actions_.at(app_->get_subcommands().front())();
 }

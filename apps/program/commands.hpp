@@ -18,6 +18,7 @@ void add_predict(Program& program);
 void add_sweep(Program& program);
 void add_merge(Program& program);
 void add_rerun(Program& program);
+void add_plot(Program& program);
 void add_figure(Program& program);
 
 }  // namespace bayesaim::program

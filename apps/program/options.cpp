@@ -17,6 +17,11 @@
 #include "program/interrupt.hpp"
 
 namespace bayesaim::program {
+
+bool is_success(std::string_view status) {
+    return status == to_string(Termination::converged) || status == to_string(Termination::exact_recovery);
+}
+
 namespace {
 
 /// One line per row of a table, for help texts.
@@ -89,7 +94,9 @@ void ModelArguments::add_prior_to(Command& to) {
                       parse_number("--width", "a number, or one per layer: 0.4,0.8", piece));
               if (options.widths.empty()) throw_invalid("--width", "a number", "''");
           },
-          "width ratio rho = r/d of wishart and multi-head; one per layer for several: 0.4,0.8")
+          "width ratio rho = r/d of wishart and multi-head; a list 0.4,0.8 is one per layer, or in theory "
+          "and\n"
+          "threshold of one layer one curve each")
         .default_text("1");
     to.text("--spectrum", options.spectrum,
             "file of eigenvalues for the prior `spectrum`: one per line, or with a weight", "FILE");
@@ -121,6 +128,19 @@ model::Model ModelArguments::make() const {
     return model::make_model(options);
 }
 
+std::vector<model::Model> ModelArguments::make_family() const {
+    ModelArguments one = *this;
+    std::vector<model::Model> family;
+    if (options.widths.size() > 1 &&
+        takes(find_row(channels::channel_table(), "channel", options.channel), "layers"))
+        return {make()};
+    for (const double width : options.widths) {
+        one.options.widths = {width};
+        family.push_back(one.make());
+    }
+    return family;
+}
+
 std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
     const auto& row = find_row(priors::prior_table(), "prior", options.prior);
     for (const char* name : model_options) {
@@ -143,13 +163,19 @@ void CommonArguments::add_to(Command& to) {
 }
 
 void CommonArguments::add_without_seed_to(Command& to) {
-    to.count("--threads", threads, 0, "number of threads (0: one per core); results do not depend on it",
+    to.count("--threads", threads, 0, "number of threads (0: one per available core); results do not depend on it",
              1024);
     to.text("--format", format, "table, csv or json");
     if (!to.takes("--output"))
         to.text("--output", output, "file to write instead of standard output", "FILE");
+    to.flag("--strict", strict, "exit code 2 if a point did not converge");
     to.flag("--quiet", quiet, "no messages on standard error");
-    to.after_parsing([this] { check_one_of("--format", format, {"table", "csv", "json"}); });
+    to.after_parsing([this, to] {
+        check_one_of("--format", format, {"table", "csv", "json"});
+        for (const char* ending : {"csv", "json"}) {
+            if (!to.given("--format") && output.ends_with(fmt::format(".{}", ending))) format = ending;
+        }
+    });
 }
 
 void CommonArguments::check_writable(const std::string& picture) const {
@@ -158,9 +184,27 @@ void CommonArguments::check_writable(const std::string& picture) const {
     program::check_writable(output);
 }
 
-int CommonArguments::publish(const Report& report, bool good, std::string_view remark) const {
+int CommonArguments::publish(const Report& report, const std::function<bool(std::string_view)>& good,
+                             std::string_view remark) const {
     program::publish(report, format, output);
-    return exit_code(good, interrupted(), remark);
+    std::size_t bad = 0;
+    std::string first;
+    for (const Record& point : report.points) {
+        const Value* status = point.find("status");
+        const std::string* text = status != nullptr ? status->as<std::string>() : nullptr;
+        if (text == nullptr || good(*text) || ++bad > 1) continue;
+        for (const char* name : {"width", "alpha", "dim"}) {
+            const Value* value = point.find(name);
+            if (value != nullptr && value->number())
+                first += fmt::format("{} {:g}, ", name, *value->number());
+        }
+        first += *text;
+    }
+    if (bad > 0 && !quiet) {
+        fmt::print(stderr, "bayesaim: {} of {} points did not converge; the first: {}\n", bad,
+                   report.points.size(), first);
+    }
+    return exit_code(bad == 0 || !strict, interrupted(), remark);
 }
 
 void IntegrationArguments::add_to(Command& to) {

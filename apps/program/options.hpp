@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@
 #include "program/report.hpp"
 
 namespace bayesaim::program {
+
+/// Whether this is the status of a result within its tolerance.
+bool is_success(std::string_view status);
 
 /// The model: --prior, --width, --spectrum, --heads; --channel, --tokens, --beta, --label-noise, --layers,
 /// --residual
@@ -30,6 +34,8 @@ struct ModelArguments {
     void complete_from(const Record& description);
     /// Throws InvalidArgument for an option that the prior or the channel does not have.
     model::Model make() const;
+    /// One model per width if the channel has one layer; otherwise the one model.
+    std::vector<model::Model> make_family() const;
     /// The prior of commands without a channel.
     std::unique_ptr<priors::Prior> make_prior() const;
 
@@ -37,13 +43,13 @@ struct ModelArguments {
     std::vector<std::string> taken_;  // names of channels
 };
 
-/// The arguments that commands have in common: --seed, --threads, --format, --output, --quiet
+/// The arguments that commands have in common: --seed, --threads, --format, --output, --strict, --quiet
 struct CommonArguments {
     std::uint64_t seed = 0;
     int threads = 0;  // 0: one per core
     std::string format = "table";
     std::string output;
-    bool quiet = false;
+    bool strict = false, quiet = false;
 
     void add_to(Command& to);
     /// For commands without random numbers. A command that has its own --output keeps it.
@@ -51,8 +57,9 @@ struct CommonArguments {
     std::size_t thread_count() const { return static_cast<std::size_t>(threads); }
     /// Called before long work. Throws if the output, or the picture if any, cannot be written.
     void check_writable(const std::string& picture = "") const;
-    /// Writes the report to --output. Returns the exit code, and explains it if the command was interrupted.
-    int publish(const Report& report, bool good = true,
+    /// Writes the report to --output. Returns the exit code. Standard error gets the number of points whose
+    /// status is not `good`, and the remark if the command was interrupted.
+    int publish(const Report& report, const std::function<bool(std::string_view)>& good = is_success,
                 std::string_view remark = "the finished points are above") const;
 };
 

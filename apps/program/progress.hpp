@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace bayesaim::program {
 
-/// Progress of long work on standard error: a bar on a terminal, a plain line now and then in a log, nothing
-/// if quiet. Work that ends within seconds leaves no line in a log.
+/// Progress of long work on standard error: a bar on a terminal, a plain line every ten seconds in a log,
+/// nothing if quiet. A thread of its own draws it, so that work without news is not silent either. Work that
+/// ends within seconds leaves no line in a log.
 class Progress {
   public:
     Progress(bool quiet, std::size_t items);
@@ -15,18 +19,25 @@ class Progress {
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    /// Shows the finished fraction of the current item, and a text about it.
+    /// The finished fraction of the current item, and a text about it.
     void update(double fraction, const std::string& text);
     /// The current item is done.
-    void finish_item() { ++finished_; }
-    /// Removes the bar before other output.
+    void finish_item();
+    /// Ends the drawing and removes the bar, before other output.
     void clear();
 
   private:
     using Clock = std::chrono::steady_clock;
+    void draw() const;
+
     std::size_t items_, finished_ = 0;
-    bool quiet_, terminal_, drawn_ = false;
-    Clock::time_point start_, last_;
+    double fraction_ = 0;
+    std::string text_;
+    bool terminal_, ended_ = false;
+    Clock::time_point start_;
+    std::mutex mutex_;
+    std::condition_variable end_;
+    std::thread drawer_;
 };
 
 }  // namespace bayesaim::program

@@ -114,9 +114,14 @@ std::string format_table(const Report& report) {
 }
 
 std::string format_csv(const Report& report) {
-    // A command without points has one row: its summary.
-    const std::vector<Record> rows =
-        as_rows(report.points.empty() ? std::vector{report.summary} : report.points, true);
+    // A command without points has one row: its summary. Settings that a row does not have itself follow.
+    std::vector<Record> points = report.points.empty() ? std::vector{report.summary} : report.points;
+    for (Record& point : points) {
+        for (const auto& [name, value] : report.configuration) {
+            if (!point.contains(name)) point[name] = value;
+        }
+    }
+    const std::vector<Record> rows = as_rows(points, true);
     std::string text;
     for (const auto& [key, value] : rows.front()) text += (text.empty() ? "" : ",") + csv_quoted(key);
     text += '\n';
@@ -142,6 +147,11 @@ std::string format_json(const Report& report) {
 }
 
 }  // namespace
+
+std::optional<double> percent_above(double value, double expected) {
+    if (!(expected > 0) || !std::isfinite(value)) return std::nullopt;
+    return 100 * (value / expected - 1);
+}
 
 std::string to_json_text(const Record& record) { return to_json(record).dump(); }
 

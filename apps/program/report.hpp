@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,13 @@ struct Report {
     std::vector<Record> points{};  ///< all with the same fields
 };
 
+/// How far a value is above the expected one, in percent; absent if that is 0 or the value is not finite.
+std::optional<double> percent_above(double value, double expected);
+
 /// A record as a JSON object on one line.
 std::string to_json_text(const Record& record);
 
-/// As an aligned table, CSV (points only) or JSON. A missing or non-finite value is null in JSON, empty in
+/// As an aligned table, CSV (points, then settings as columns) or JSON. A missing or non-finite value is null in JSON, empty in
 /// CSV and a dash in a table. Writes the file atomically, or prints to standard output if its name is empty.
 void publish(const Report& report, const std::string& format, const std::string& output);
 

@@ -12,7 +12,7 @@ with _blas.better_kernels():
     from . import _core
 _blas.warn_if_slow(_core.better_blas_kernels())
 
-from . import _data, _estimators, _experiments, _results, _spectral, _theory, layers, testing  # noqa: E402
+from . import _convergence, _data, _estimators, _experiments, _results, _spectral, _theory, layers, testing  # noqa: E402
 from ._core import (  # noqa: E402
     AtomicLaw,
     Channel,
@@ -39,6 +39,7 @@ from ._core import (  # noqa: E402
     pair_scales,
     prior_names,
 )
+from ._convergence import *  # noqa: E402, F403
 from ._data import *  # noqa: E402, F403
 from ._estimators import *  # noqa: E402, F403
 from ._experiments import *  # noqa: E402, F403
@@ -80,6 +81,7 @@ __all__ = [
     "Wigner",
     "Wishart",
 ]
+__all__ += _convergence.__all__
 __all__ += _data.__all__
 __all__ += _estimators.__all__
 __all__ += _experiments.__all__

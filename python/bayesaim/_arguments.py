@@ -102,6 +102,20 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
+def grid(name: str, value: str | ArrayLike, unit: Callable[[], float | None] | None = None) -> Floats:
+    """Numbers, or a grid as on the command line, such as "0.1x:0.9x:9".
+
+    `unit` is the strong-recovery threshold, in which x counts; only alpha has it, and only alpha may be 0.
+    """
+    if not isinstance(value, str):
+        return line(name, value)[0]
+    relative = "x" in value
+    values = _core.grid(name, value, unit() if unit is not None and relative else 1.0, unit is not None)
+    if relative and unit is None:
+        raise ValueError(f"{name} must be absolute numbers, got numbers with x")
+    return values
+
+
 def tokens(value: ArrayLike) -> NDArray[Any]:
     """(n, T, d) in C order, float64 or float32; copied only if necessary."""
     result = real("tokens", value)

@@ -117,28 +117,34 @@ def generate(
     channel: _core.Channel,
     *,
     dim: int = 100,
-    alpha: float = 0.1,
+    alpha: float | None = None,
+    n: int | None = None,
     seed: int = 0,
     token_storage: str = "memory",
     precision: str = "double",
     test: bool = False,
     threads: int = 0,
 ) -> Dataset:
-    """Draws S from the prior, standard normal tokens, and outputs from the channel: n = alpha d^2 samples.
+    """Draws S from the prior, standard normal tokens, and outputs from the channel: n samples.
 
         y ~ P(y | h),  h_ab = (x_a' S x_b - delta_ab Tr S) / sqrt(d)
 
-    With several layers each S_l comes from its prior: one for all layers, or a list of one for each. The same seed gives
-    the bits of `bayesaim generate`; `test` gives other samples of the same S. `token_storage="regenerate"` keeps no tokens
-    in memory.
+    Give `n`, or `alpha` = n/d^2 (default 0.1). With several layers each S_l comes from its prior: one for all layers, or a
+    list of one for each. The same seed gives the bits of `bayesaim generate`; `test` gives other samples of the same S.
+    `token_storage="regenerate"` keeps no tokens in memory.
 
     >>> data = bayesaim.generate(bayesaim.Wishart(0.5), bayesaim.Softmax(2), dim=100, alpha=0.1, seed=1)
     """
+    dim = check.count("dim", dim, 1)
+    if n is not None:
+        if alpha is not None:
+            raise ValueError("n cannot be combined with alpha")
+        alpha = check.count("n", n, 1) / dim**2  # times d^2 and rounded, this is n again
     return Dataset._of(
         _core.generate(
             check.model(prior, channel),
-            check.count("dim", dim, 1),
-            check.number("alpha", alpha),
+            dim,
+            0.1 if alpha is None else check.number("alpha", alpha),
             check.seed(seed),
             check.one_of("token_storage", token_storage, ["memory", "regenerate"]) == "regenerate",
             check.one_of("precision", precision, ["double", "float"]) == "float",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _arguments as check
-from . import _core
+from . import _convergence, _core
 from ._arguments import Priors
 from ._results import AmpResult, Descent, DescentResult, Prediction
 from ._data import Dataset
@@ -73,6 +73,10 @@ def amp(
         check.threads(threads),
         check.progress(progress),
     )
+    if _convergence.lost(result["status"]):
+        diverged = result["status"] == "diverged"
+        advice = "data, channel and prior may not fit together" if diverged else "more iterations may help"
+        _convergence.warn(f"AMP did not converge: {result['status']} after {len(result['changes'])} iterations; {advice}")
     estimates = result["estimates"]
     return AmpResult(estimate=estimates[0] if len(estimates) == 1 else None, **result)
 
@@ -174,6 +178,11 @@ def gradient_descent(
         check.progress(progress),
     )
     result["descents"] = [Descent(**one) for one in result["descents"]]
+    # Without a tolerance, a run that took all its steps did what it was asked for.
+    fixed_steps = settings["gradient_tolerance"] == settings["loss_tolerance"] == 0
+    statuses = [one.status if not fixed_steps or one.status == "diverged" else "converged" for one in result["descents"]]
+    if text := _convergence.lost_text("starts", statuses, lambda i: f"is start {i}"):
+        _convergence.warn(text)
     return DescentResult(**result)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _arguments as check
-from . import _core
+from . import _convergence, _core
 from ._results import RerunResult, SweepPlan, SweepResult
 
 
@@ -39,6 +39,16 @@ def _options(shard: str, retry_failed: bool, threads: int) -> _core.SweepOptions
     return _core.SweepOptions(shard, bool(retry_failed), check.threads(threads))
 
 
+def _status(point: dict[str, Any]) -> str:
+    return f"failed ({point['reason']})" if point["status"] == "failed" else str(point["status"])
+
+
+def _place(point: dict[str, Any]) -> str:
+    """As in "is amp, alpha 0.1, width 0.5, dim 100, seed 3"."""
+    settings = [f"{name} {point[name]}" for name in ("alpha", "width", "dim", "seed") if name in point]
+    return ", ".join([f"is {point['estimator']}", *settings])
+
+
 def sweep(
     experiment: _core.Experiment | str | os.PathLike[str],
     directory: str | os.PathLike[str],
@@ -50,11 +60,12 @@ def sweep(
 ) -> SweepResult:
     """Computes the missing points of a study in a run directory, with the files and bytes of `bayesaim sweep`.
 
-    Ctrl-C keeps the finished points; the same call continues from there. Worker threads call `progress`.
+    Ctrl-C keeps the finished points; the same call continues from there. A ConvergenceWarning counts the points that
+    failed or did not converge. Worker threads call `progress`.
 
     >>> bayesaim.sweep("examples/study.toml", "results/study").column("error")
     """
-    return SweepResult(
+    result = SweepResult(
         **_core.run_sweep(
             _experiment(experiment),
             os.fspath(directory),
@@ -62,6 +73,10 @@ def sweep(
             check.progress(progress),
         )
     )
+    done = [point for point in result.points if "status" in point]
+    if text := _convergence.lost_text("points", [_status(point) for point in done], lambda i: _place(done[i])):
+        _convergence.warn(text)
+    return result
 
 
 def plan(

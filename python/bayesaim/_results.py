@@ -13,18 +13,18 @@ from ._arguments import Floats
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray) and (value.dtype.kind == "U" or (value.ndim == 1 and value.dtype.kind != "f")):
+        kinds, counts = np.unique(value, return_counts=True)
+        return ", ".join(f"{k} ({n})" if value.size > 1 else str(k) for k, n in zip(kinds, counts))
     if isinstance(value, np.ndarray) and value.ndim == 2 and value.size <= 9:
         return f"[{', '.join(map(_short, value))}]"
     if isinstance(value, np.ndarray) and value.ndim != 1:
         return f"<array {' x '.join(map(str, value.shape))}>"
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+    if isinstance(value, np.ndarray):
         shown = [f"{x:.6g}" for x in (value if value.size <= 6 else np.r_[value[:3], value[-1:]])]
         if value.size > 6:
             shown.insert(3, "...")
         return f"[{', '.join(shown)}]" + (f" ({value.size} values)" if value.size > 6 else "")
-    if isinstance(value, np.ndarray):
-        kinds, counts = np.unique(value, return_counts=True)
-        return ", ".join(f"{k} ({n})" if value.size > 1 else str(k) for k, n in zip(kinds, counts))
     if isinstance(value, list):
         return f"<{len(value)} of {type(value[0]).__name__}>" if value else "[]"
     return f"{value:.8g}" if isinstance(value, float) else repr(value)
@@ -76,6 +76,18 @@ class TheoryCurve(Result):
 
     def __len__(self) -> int:
         return len(self.alpha)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class PhaseDiagram(Result):
+    """Bayes-optimal errors for large d: a row for each width, a column for each alpha."""
+
+    alpha: Floats  #: W x A; rows differ if the grid counts in units of the threshold
+    width: Floats  #: W
+    estimation_error: Floats  #: W x A
+    standard_error: Floats  #: of estimation_error, if an expectation was sampled; 0 otherwise
+    status: NDArray[np.str_]  #: W x A
+    strong_recovery: Floats  #: threshold of each width; NaN if the channel has none
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -250,6 +262,7 @@ __all__ = [
     "DescentResult",
     "Encoded",
     "JointlyDenoised",
+    "PhaseDiagram",
     "PolynomialEstimator",
     "Prediction",
     "RerunResult",

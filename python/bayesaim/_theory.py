@@ -2,15 +2,16 @@
 """State evolution: Bayes-optimal errors for large d, thresholds, trajectories."""
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _arguments as check
-from . import _core
+from . import _convergence, _core
 from ._arguments import Floats, Priors
-from ._results import TheoryCurve, Thresholds
+from ._results import PhaseDiagram, TheoryCurve, Thresholds
 
 
 def _settings(
@@ -36,10 +37,15 @@ def _settings(
     )
 
 
+def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The values of all points by name; the last row, of no point, has names and shapes."""
+    return {name: np.array([row[name] for row in rows])[:-1] for name in rows[-1]}
+
+
 def theory(
     prior: Priors,
     channel: _core.Channel,
-    alpha: ArrayLike,
+    alpha: str | ArrayLike,
     *,
     branch: str = "optimal",
     limit: str | None = None,
@@ -58,31 +64,35 @@ def theory(
         C = E(1/qhat),  qhat = 4 alpha F(Q - C)
 
     E is the best error under noise of variance 1/qhat: mmse for one layer, layers.covariance for several, whose q, qhat and
-    C are L x L. `prior` is one for all layers, or a list with one per layer.
+    C are L x L. `prior` is one for all layers, or a list with one per layer. `alpha` is numbers, or a grid as on the
+    command line: "0.1,0.2", "0.1:0.5:9", "log:0.1:10:9"; x counts in units of the strong-recovery threshold, "0.1x:1.1x:11".
 
     `branch` is "optimal" (the Bayes-optimal fixed point), "uninformed" (reached from no data, as an algorithm does) or
     "informed" (reached from next to the truth). `generalization` and `free_entropy` add columns and take more time.
     `limit="small-width"` takes the width to 0; alpha then counts in widths. `method` is "automatic", or how the fixed point
     is found: "bracketed" (one layer, exact observations), "monotone" (one layer) or "newton". `integration_points` matter
-    where expectations are sampled: hardmax with T > 2, several layers (seconds a point), channels of your own.
+    where expectations are sampled: hardmax with T > 2, several layers (seconds a point), channels of your own. A
+    ConvergenceWarning counts the points that did not converge.
 
     >>> bayesaim.theory(bayesaim.Wishart(0.5), bayesaim.Softmax(2), [0.05, 0.1]).estimation_error
     """
-    alphas, _ = check.line("alpha", alpha)
     if limit is not None and not isinstance(prior, _core.Wishart):
         raise ValueError(f"prior with limit must be one of Wishart, got {check.kind_of(prior)}")
+    settings = _settings(
+        limit, tolerance, max_iterations, method, integration_points=integration_points, seed=seed, threads=threads
+    )
+    model = check.model(prior, channel)
+    alphas = check.grid("alpha", alpha, lambda: _core.strong_recovery(model, settings))
     rows = _core.theory_curve(
-        check.model(prior, channel),
+        [model],
         alphas,
         check.one_of("branch", branch, ["optimal", "uninformed", "informed"]),
         bool(generalization),
         bool(free_entropy),
-        _settings(
-            limit, tolerance, max_iterations, method, integration_points=integration_points, seed=seed, threads=threads
-        ),
+        settings,
         check.progress(progress),
     )
-    columns: dict[str, Any] = {name: np.array([row[name] for row in rows])[:-1] for name in rows[-1]}
+    columns = _columns(rows)
     for name in columns:
         unwanted = (
             ("generalization" in name and not generalization)
@@ -91,7 +101,54 @@ def theory(
         )
         if unwanted:
             columns[name] = None
+    if text := _convergence.lost_text("points", columns["status"], lambda i: f"at alpha {alphas[i]:g}"):
+        _convergence.warn(text)
     return TheoryCurve(**columns)
+
+
+def phase(
+    channel: _core.Channel,
+    alpha: str | ArrayLike,
+    width: str | ArrayLike,
+    *,
+    prior: str | Callable[[float], _core.Prior] = "wishart",
+    integration_points: int = 128,
+    seed: int = 0,
+    threads: int = 0,
+    progress: Any = None,
+) -> PhaseDiagram:
+    """Bayes-optimal errors over a grid of alpha and width; as `bayesaim phase`.
+
+    `alpha` and `width` are numbers, or grids as in `theory`; x counts in units of the threshold of each width. `prior` is
+    the name of a prior that has a width, or a function that makes a prior of this width.
+
+    >>> bayesaim.phase(bayesaim.Softmax(2), "0.01:0.3:30", "0.1:1.5:15").estimation_error
+    """
+
+    def make(one: float) -> _core.Prior:
+        return check.prior(prior(one)) if callable(prior) else _core.make_prior(prior, width=one)
+
+    widths = check.grid("width", width)
+    settings = _settings(integration_points=integration_points, seed=seed, threads=threads)
+    models = [check.model(make(one), channel) for one in widths.tolist()]
+    if not models:
+        raise ValueError("width must have at least one value, got none")
+    strong = [_core.strong_recovery(model, settings) for model in models]
+    alphas = np.array([check.grid("alpha", alpha, lambda: one) for one in strong])
+    rows = _core.theory_curve(models, alphas.ravel(), "optimal", False, False, settings, check.progress(progress))
+    columns = _columns(rows)
+    flat = columns["status"]
+    text = _convergence.lost_text(
+        "points", flat, lambda i: f"at alpha {alphas.flat[i]:g}, width {widths[i // alphas.shape[1]]:g}"
+    )
+    if text:
+        _convergence.warn(text)
+    return PhaseDiagram(
+        alpha=alphas,
+        width=widths,
+        strong_recovery=np.array([np.nan if one is None else one for one in strong]),
+        **{name: columns[name].reshape(alphas.shape) for name in ("estimation_error", "standard_error", "status")},
+    )
 
 
 def trajectory(
@@ -123,6 +180,19 @@ def trajectory(
     )
 
 
+@overload
+def thresholds(
+    prior: _core.Prior, channel: _core.Channel, *, search: tuple[float, float] = ..., seed: int = ..., threads: int = ...
+) -> Thresholds: ...
+@overload
+def thresholds(
+    prior: Sequence[_core.Prior],
+    channel: _core.Channel,
+    *,
+    search: tuple[float, float] = ...,
+    seed: int = ...,
+    threads: int = ...,
+) -> Any: ...  # one result for the layers of a network, a list for a family
 def thresholds(
     prior: Priors,
     channel: _core.Channel,
@@ -130,21 +200,26 @@ def thresholds(
     search: tuple[float, float] = (0.01, 10),
     seed: int = 0,
     threads: int = 0,
-) -> Thresholds:
+) -> Any:
     """Where learning begins and where it is perfect, in alpha; as `bayesaim threshold`.
 
         weak recovery 1/(4 F(q = 0)),  strong recovery sum_l lim mmse_l(D)/D / (2 m)
 
     m is the number of combinations of h that an output fixes (Channel.observed_combinations). A first-order transition is
-    looked for in `search`, except with sampled channels.
+    looked for in `search`, except with sampled channels. `prior` is one for all layers, or a list with one per layer; for
+    a channel of one layer a list is a family, and the result a list with the thresholds of each prior. `threshold` is the
+    same function.
 
     >>> bayesaim.thresholds(bayesaim.Wishart(0.5), bayesaim.Softmax(2)).strong_recovery
+    >>> bayesaim.thresholds([bayesaim.Wishart(width) for width in (0.25, 0.5, 1)], bayesaim.Softmax(2))
     """
-    return Thresholds(
-        **_core.thresholds(
-            check.model(prior, channel), *check.interval("search", search), _settings(seed=seed, threads=threads)
-        )
-    )
+    ends, settings = check.interval("search", search), _settings(seed=seed, threads=threads)
+    family = check.channel(channel).layers == 1 and isinstance(prior, (list, tuple)) and len(prior) > 0
+    models = [check.model(one, channel) for one in (prior if family else [prior])]
+    found = [Thresholds(**_core.thresholds(model, *ends, settings)) for model in models]
+    return found if family else found[0]
 
 
-__all__ = ["theory", "thresholds", "trajectory"]
+threshold = thresholds  # the name of the command
+
+__all__ = ["phase", "theory", "threshold", "thresholds", "trajectory"]

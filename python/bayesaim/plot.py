@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _arguments as check
-from . import _core
 from ._arguments import Floats
-from ._results import AmpResult, TheoryCurve
+from ._results import AmpResult, PhaseDiagram, TheoryCurve
 from ._spectral import Spectrum
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"  # safe for colour-blind readers
@@ -24,37 +23,55 @@ def _axes(ax: Any) -> Any:
     return matplotlib.pyplot.subplots(figsize=(5.5, 3.8), layout="constrained")[1]
 
 
+def _begin_at_zero(ax: Any) -> None:
+    """The y axis begins at 0. Its limits are not set: they go on to follow what is drawn later."""
+    ax.update_datalim([(0, 0)], updatex=False)
+    ax.lines[-1].sticky_edges.y.append(0)  # no margin below 0
+    ax.autoscale_view()
+
+
+def _curve(ax: Any, x: Floats, y: Floats, standard_error: Floats | None, **style: Any) -> Any:
+    """A line, in a band of two standard errors if it was sampled."""
+    (line,) = ax.plot(x, y, **style)
+    if standard_error is not None and standard_error.any():
+        width = 2 * standard_error
+        ax.fill_between(x, y - width, y + width, color=line.get_color(), alpha=0.2, lw=0)
+    return line
+
+
 def theory(
     curve: TheoryCurve,
     *,
-    generalization: bool = False,
+    generalization: bool | None = None,
     label: str = "Bayes-optimal",
     log: bool | None = None,
     ax: Any = None,
 ) -> Any:
-    """Error against alpha, and the generalisation error dashed.
+    """Error against alpha, and the generalisation error dashed, if the curve has it.
 
-    By default axes are logarithmic if all errors are positive and their largest ratio exceeds 30.
+    By default axes that show something keep their scale; new ones are logarithmic if all errors are positive and their
+    largest ratio exceeds 30.
 
     >>> bayesaim.plot.theory(bayesaim.theory(prior, channel, np.linspace(0.01, 0.2, 100)))
     """
+    if generalization and curve.generalization_error is None:
+        raise ValueError("curve must be one with generalization=True, got one without")
     ax = _axes(ax)
     errors = curve.estimation_error
-    if log is None:
-        log = bool(errors.min() > 0 and errors.max() > 30 * errors.min())
-    (line,) = ax.plot(curve.alpha, errors, label=label)
-    if curve.standard_error.any():
-        width = 2 * curve.standard_error
-        ax.fill_between(curve.alpha, errors - width, errors + width, color=line.get_color(), alpha=0.2, lw=0)
-    if generalization:
-        if curve.generalization_error is None:
-            raise ValueError("curve must be one with generalization=True, got one without")
-        ax.plot(curve.alpha, curve.generalization_error, "--", color=line.get_color(), label=f"{label}, generalisation")
-    if log:
-        ax.set(xscale="log", yscale="log")
-    else:
-        ax.set_ylim(bottom=0)
-    ax.set(xlabel="α = n/d²", ylabel="error" if generalization else "estimation error")
+    if log is None and not ax.has_data():
+        positive = len(curve) > 0 and curve.alpha.min() > 0 and errors.min() > 0
+        log = bool(positive and errors.max() > 30 * errors.min())
+    if log is not None:
+        scale = "log" if log else "linear"
+        ax.set(xscale=scale, yscale=scale)
+    line = _curve(ax, curve.alpha, errors, curve.standard_error, label=label)
+    drawn = generalization is not False and curve.generalization_error is not None
+    if drawn:
+        style = {"ls": "--", "color": line.get_color(), "label": f"{label}, generalisation"}
+        _curve(ax, curve.alpha, curve.generalization_error, curve.generalization_standard_error, **style)
+    if ax.get_yscale() == "linear":
+        _begin_at_zero(ax)
+    ax.set(xlabel="α = n/d²", ylabel="error" if drawn else "estimation error")
     ax.legend(frameon=False)
     return ax
 
@@ -88,7 +105,7 @@ def amp_trajectory(
     if bayes_optimal is not None:
         ax.axhline(bayes_optimal, color=GREY, ls="--", label="Bayes-optimal")
     ax.set(xlabel="iteration", ylabel="estimation error")
-    ax.set_ylim(bottom=0)
+    _begin_at_zero(ax)
     ax.legend(frameon=False)
     return ax
 
@@ -109,9 +126,25 @@ def spectrum(
         x: Floats = low + (high - low) * (1 - np.cos(np.linspace(0, np.pi, points))) / 2
         ax.plot(x, spectrum.density(x), color=BLUE, label="theory" if number == 0 else None)
     ax.set(xlabel="eigenvalue", ylabel="density")
-    ax.set_ylim(bottom=0)
+    _begin_at_zero(ax)
     ax.legend(frameon=False)
     return ax
 
 
-__all__ = ["theory", "amp_trajectory", "spectrum"]
+def phase(diagram: PhaseDiagram, *, ax: Any = None) -> Any:
+    """Heat map of the error over alpha and width, with the line of strong recovery.
+
+    >>> bayesaim.plot.phase(bayesaim.phase(bayesaim.Softmax(2), "0.01:0.3:30", "0.1:1.5:15"))
+    """
+    ax = _axes(ax)
+    widths = np.broadcast_to(diagram.width[:, None], diagram.alpha.shape)
+    mesh = ax.pcolormesh(diagram.alpha, widths, diagram.estimation_error, shading="nearest", cmap="viridis")
+    ax.figure.colorbar(mesh, ax=ax, label="estimation error")
+    if np.isfinite(diagram.strong_recovery).any():
+        ax.plot(diagram.strong_recovery, diagram.width, color="white", ls="--", scalex=False, label="strong recovery")
+        ax.legend(frameon=False, labelcolor="white")
+    ax.set(xlabel="α = n/d²", ylabel="width ρ = r/d")
+    return ax
+
+
+__all__ = ["amp_trajectory", "phase", "spectrum", "theory"]

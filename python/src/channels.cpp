@@ -194,7 +194,7 @@ struct Samples {
     Overlap variance;
 
     Samples(const Channel& channel, const py::object& y, const py::object& centre, const py::object& v)
-        : outputs(rows("outputs", y, channel.tokens() * channel.tokens())),
+        : outputs(output_rows(y, channel.tokens())),
           omega(rows("omega", centre, columns(channel))),
           variance(covariance("variance", v, channel.layers())) {
         check_size("rows of omega", omega.rows(), outputs.rows());
@@ -307,7 +307,7 @@ name(), parameters(). bayesaim.testing.check_channel checks that they agree.
         .def(
             "check_outputs",
             [](const Channel& channel, const py::object& outputs) {
-                channel.check_outputs(rows("outputs", outputs, channel.tokens() * channel.tokens()));
+                channel.check_outputs(output_rows(outputs, channel.tokens()));
             },
             "outputs"_a, "Raises a ValueError unless these can be outputs of the channel.")
         .def(

@@ -46,7 +46,7 @@ std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::ob
     result->data.tokens = single ? view_tokens<float>(tokens) : view_tokens<double>(tokens);
     result->given_tokens = tokens;
     if (!outputs.is_none()) {
-        result->data.outputs = rows("outputs", outputs, tokens.shape(1) * tokens.shape(1));
+        result->data.outputs = output_rows(outputs, tokens.shape(1));
         check_size("rows of the outputs", result->data.outputs.rows(), tokens.shape(0));
     }
     if (weights) {

@@ -7,6 +7,7 @@
 
 #include "bayesaim/core/table.hpp"
 #include "bayesaim/experiments/estimator_table.hpp"
+#include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/experiments/sweep.hpp"
 
 #include "binding.hpp"
@@ -117,6 +118,13 @@ void bind_experiments(py::module_& module) {
                                                   threads};
              }),
              "shard"_a, "retry_failed"_a, "threads"_a);
+    module.def(
+        "grid",
+        [](const std::string& name, const std::string& text, std::optional<double> unit, bool zero) {
+            using experiments::Grid;
+            return to_array(Grid(name, text, zero ? Grid::Zero::allowed : Grid::Zero::refused).values(unit));
+        },
+        "name"_a, "text"_a, "unit"_a, "zero"_a);
     module.def("estimator_names", [] { return names_of(experiments::estimator_table()); });
     module.def(
         "parse_experiment",

@@ -56,15 +56,19 @@ TheoryPoint missing_point(double alpha, int layers) {
 }
 
 /// The values of each point by name, then those of a missing point, which give names and shapes if there are
-/// no points. `branch` is the optimal, the uninformed or the informed fixed point.
-py::list curve(const Model& model, const Array& alpha, const std::string& branch, bool generalization,
-               bool free_entropy, const TheorySettings& settings, const py::object& progress) {
-    const auto prior = settings.curve_of(model);
-    const channels::Channel& channel = model.channel();
+/// no points. The models share a channel; `alpha` has as many values for each of them, model by model.
+/// `branch` is the optimal, the uninformed or the informed fixed point.
+py::list curve(const std::vector<const Model*>& models, const Array& alpha, const std::string& branch,
+               bool generalization, bool free_entropy, const TheorySettings& settings,
+               const py::object& progress) {
+    std::vector<std::unique_ptr<EstimationCurve>> priors;
+    for (const Model* model : models) priors.push_back(settings.curve_of(*model));
+    const channels::Channel& channel = models.front()->channel();
+    const int layers = models.front()->layers();
     const auto count = static_cast<std::size_t>(alpha.size());
     std::vector<TheoryPoint> points;
-    for (std::size_t i = 0; i < count; ++i) points.push_back(missing_point(alpha.data()[i], model.layers()));
-    points.push_back(missing_point(not_known, model.layers()));
+    for (std::size_t i = 0; i < count; ++i) points.push_back(missing_point(alpha.data()[i], layers));
+    points.push_back(missing_point(not_known, layers));
     std::vector<double> entropies(points.size(), not_known);
     Watch watch(progress);
     {
@@ -76,18 +80,22 @@ py::list curve(const Model& model, const Array& alpha, const std::string& branch
         const auto solve = [&](std::size_t i) {
             if (!watch.look()) return;
             TheoryPoint point = points[i];
-            if (branch == "optimal") {
-                const auto both = solve_bayes_optimal(*prior, channel, point.alpha, options);
+            const EstimationCurve& prior = *priors[i * models.size() / count];
+            const bool optimal = branch == "optimal";
+            if (optimal && generalization) {
+                point = solve_theory(prior, channel, point.alpha, options);
+            } else if (optimal) {
+                const auto both = solve_bayes_optimal(prior, channel, point.alpha, options);
                 point.fixed_point = both.optimal();
                 point.algorithmic_error = both.uninformed.error();
             } else {
-                point.fixed_point = solve_state_evolution(*prior, channel, point.alpha,
+                point.fixed_point = solve_state_evolution(prior, channel, point.alpha,
                                                           start_of(branch == "informed"), options);
             }
-            if (generalization)
+            if (generalization && !optimal)
                 point.generalization = generalization_error(point.fixed_point, channel, options.integration);
             if (free_entropy)
-                entropies[i] = theory::free_entropy(*prior, channel, point.alpha, point.fixed_point, options)
+                entropies[i] = theory::free_entropy(prior, channel, point.alpha, point.fixed_point, options)
                                    .value_or(not_known);
             points[i] = point;
             watch.report(static_cast<double>(++finished), static_cast<double>(count), "");
@@ -119,12 +127,21 @@ py::array trajectory(const Model& model, double alpha, int iterations, bool info
     return history(points, model.layers(), [](const auto& point) { return point.error; });
 }
 
+std::optional<double> strong_recovery(const Model& model, const TheorySettings& settings) {
+    return theory::strong_recovery(*settings.curve_of(model), model.channel());
+}
+
 py::dict thresholds(const Model& model, double lowest, double highest, const TheorySettings& settings) {
     const auto prior = settings.curve_of(model);
+    Watch watch{py::none()};
+    theory::TransitionSearch search;
+    search.lowest = lowest;
+    search.highest = highest;
+    search.progress = [&](double) { return watch.look(); };
     const auto found = without_lock(settings.threads, [&](ThreadPool& pool) {
-        return find_thresholds(*prior, model.channel(), {.lowest = lowest, .highest = highest},
-                               settings.with_pool(&pool));
+        return find_thresholds(*prior, model.channel(), search, settings.with_pool(&pool));
     });
+    watch.finish();
     return py::dict("weak_recovery_scaled"_a = found.weak_recovery_scaled,
                     "strong_recovery"_a = found.strong_recovery,
                     "information_theoretic"_a = found.information_theoretic,
@@ -146,9 +163,10 @@ void bind_theory(py::module_& module) {
         .def(py::init<bool, double, int, const py::object&, int, std::uint64_t, std::size_t>(),
              "small_width"_a, "tolerance"_a, "max_iterations"_a, "method"_a, "integration_points"_a, "seed"_a,
              "threads"_a);
-    module.def("theory_curve", &curve, "model"_a, "alpha"_a, "branch"_a, "generalization"_a, "free_entropy"_a,
-               "settings"_a, "progress"_a);
+    module.def("theory_curve", &curve, "models"_a, "alpha"_a, "branch"_a, "generalization"_a,
+               "free_entropy"_a, "settings"_a, "progress"_a);
     module.def("trajectory", &trajectory, "model"_a, "alpha"_a, "iterations"_a, "informed"_a, "settings"_a);
+    module.def("strong_recovery", &strong_recovery, "model"_a, "settings"_a);
     module.def("thresholds", &thresholds, "model"_a, "lowest"_a, "highest"_a, "settings"_a);
     module.def("recovery_growth_rate", &recovery_growth_rate, "model"_a, "alpha"_a, "settings"_a);
 }

@@ -8,6 +8,11 @@ import bayesaim  # before numpy: OpenBLAS then runs on the kernels that the prog
 import pytest
 
 
+def pytest_configure(config):
+    # Most tests stop early on purpose; test_convergence.py is about the warning.
+    config.addinivalue_line("filterwarnings", "ignore::bayesaim.ConvergenceWarning")
+
+
 @pytest.fixture
 def prior():
     return bayesaim.Wishart(0.5)

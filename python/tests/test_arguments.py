@@ -16,7 +16,7 @@ def test_messages_name_the_argument_and_its_value(prior, softmax):
     raises(ValueError, lambda: bayesaim.Wishart(-1), "width must be")
     raises(ValueError, lambda: bayesaim.Softmax(2, beta=-1), "softmax channel: beta must be positive and finite, got -1")
     raises(ValueError, lambda: bayesaim.make_channel("sparsemax"), "channel must be one of linear, softmax, hardmax")
-    raises(ValueError, lambda: bayesaim.theory(prior, softmax, -1), "alpha must be positive and finite, got -1")
+    raises(ValueError, lambda: bayesaim.theory(prior, softmax, -1), "alpha must be non-negative and finite, got -1")
     raises(ValueError, lambda: bayesaim.amp(bayesaim.generate(prior, softmax, dim=5), prior, softmax, damping=1), "damping must be below 1, got 1")
     raises(ValueError, lambda: bayesaim.parse_experiment("estimator = 3"), "study:1:")
     raises(ValueError, lambda: bayesaim.read_dataset("/no/such/file.h5", softmax), "/no/such/file.h5")
@@ -164,7 +164,10 @@ def test_wrong_shapes(prior, softmax, data):
     raises(ValueError, lambda: bayesaim.Dataset(tokens[0]), "(samples, tokens, dimension), got shape (2, 30)")
     raises(ValueError, lambda: bayesaim.Dataset(tokens[:0]), "tokens must not be empty")
     raises(ValueError, lambda: bayesaim.Dataset(tokens, outputs[:-1]), "rows of the outputs must be of size 108, got 107")
-    raises(ValueError, lambda: bayesaim.Dataset(tokens, outputs[:, :1]), "outputs must be of shape (n, 4)")
+    raises(ValueError, lambda: bayesaim.Dataset(tokens, outputs[:, :1]), "outputs must be of shape (n, 2, 2), got shape (108, 1, 2)")
+    raises(ValueError, lambda: bayesaim.Dataset(np.ones((20, 32, 4)), np.ones((20, 5, 32))), "outputs must be of shape (n, 32, 32), got shape (20, 5, 32)")
+    raises(ValueError, lambda: bayesaim.Dataset(tokens, outputs.ravel()), "outputs must be of shape (n, 2, 2), got shape (432,)")
+    raises(ValueError, lambda: softmax.check_outputs([[0.0] * 3]), "outputs must be of shape (n, 2, 2), got shape (1, 3)")
     raises(ValueError, lambda: bayesaim.Dataset(tokens, weights=np.eye(29)), "weights must be 30 x 30, got 29 x 29")
     raises(ValueError, lambda: bayesaim.Dataset(tokens, weights=np.triu(np.ones((30, 30)))), "weights must be symmetric")
     raises(ValueError, lambda: bayesaim.denoise(prior, np.ones((2, 3)), 0.1), "noisy matrix must be square")
@@ -172,7 +175,7 @@ def test_wrong_shapes(prior, softmax, data):
     raises(ValueError, lambda: bayesaim.predict(tokens, np.eye(3), softmax, error=0.1), "dimension of the estimate")
     raises(ValueError, lambda: softmax.draw([[1.0, 2.0]]), "index must be of shape (n, 3)")
     raises(ValueError, lambda: bayesaim.amp(bayesaim.Dataset(tokens), prior, softmax), "dataset must be one with outputs")
-    raises(ValueError, lambda: bayesaim.amp(bayesaim.Dataset(tokens, np.exp(outputs)), prior, softmax), "sum of the probabilities of sample 0, row 0 must be 1")
+    raises(ValueError, lambda: bayesaim.amp(bayesaim.Dataset(tokens, np.exp(outputs)), prior, softmax), "logarithm")
 
 
 def test_arrays_of_any_layout_give_the_same_result(prior, softmax, data):

@@ -194,7 +194,7 @@ def test_mistakes_are_named(priors, channel, data, softmax):
         (lambda: bayesaim.theory(priors, softmax, 0.1), ValueError, "prior must be one, got 2"),
         (lambda: bayesaim.theory(priors, channel, 0.1, method="monotone"), ValueError, "method monotone is only available for one layer"),
         (lambda: bayesaim.amp(two_layers, priors, channel, initial=np.eye(20)), ValueError, "number of initial estimates must be of size 2, got 1"),
-        (lambda: bayesaim.theory(priors, channel, -1), ValueError, "alpha must be positive"),
+        (lambda: bayesaim.theory(priors, channel, -1), ValueError, "alpha must be non-negative"),
         (lambda: bayesaim.amp(data, priors, channel), ValueError, "layers of the channel must be of size 1, got 2"),
         (lambda: bayesaim.amp(two_layers, priors[0], softmax), ValueError, "layers of the channel must be of size 2, got 1"),
         (lambda: bayesaim.DeepAttention(layers=9), ValueError, "layers must be between 2 and 8, got 9"),

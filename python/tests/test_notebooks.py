@@ -11,6 +11,9 @@ import pytest
 NOTEBOOKS = sorted((pathlib.Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
 
+STRICT = "import warnings, bayesaim\nwarnings.simplefilter('error', bayesaim.ConvergenceWarning)\n"
+
+
 def code_of(notebook):
     content = json.loads(notebook.read_text())
     assert content["nbformat"] == 4
@@ -28,7 +31,7 @@ def test_there_are_notebooks():
 def test_notebook_runs(script, notebook, tmp_path):
     cells = list(code_of(notebook))
     assert 4 <= len(cells) <= 10
-    script("\n".join(cells), tmp_path)
+    script(STRICT + "\n".join(cells), tmp_path)
 
 
 def test_the_guide_runs(script, tmp_path):
@@ -36,4 +39,4 @@ def test_the_guide_runs(script, tmp_path):
     blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)]
     code = [block for block in blocks if not block.lstrip().startswith("pip install")]
     assert len(code) == len(blocks) - 1 == 4
-    script("\n".join([*code, "bayesaim.theory(TwoLevels(), channel, 0.1)"]), tmp_path)
+    script(STRICT + "\n".join([*code, "bayesaim.theory(TwoLevels(), channel, 0.1)"]), tmp_path)

@@ -14,7 +14,9 @@ def close_figures():
 
 def test_theory_curve(prior, softmax, tmp_path):
     curve = bayesaim.theory(prior, softmax, np.linspace(0.01, 0.2, 30), generalization=True)
-    ax = bayesaim.plot.theory(curve, generalization=True)
+    ax = bayesaim.plot.theory(curve)
+    assert ax.get_ylabel() == "error"
+    assert len(bayesaim.plot.theory(curve, generalization=False).lines) == 1
     assert [len(line.get_xdata()) for line in ax.lines] == [30, 30]
     assert ax.get_xscale() == "linear"  # the error becomes 0
     ax.figure.savefig(tmp_path / "theory.png")
@@ -22,6 +24,40 @@ def test_theory_curve(prior, softmax, tmp_path):
     assert bayesaim.plot.theory(curve).get_yscale() == "log"
     with pytest.raises(ValueError, match="generalization=True"):
         bayesaim.plot.theory(curve, generalization=True)
+
+
+def grows(ax):
+    """The y axis begins at 0 and follows what a user draws later."""
+    low, high = ax.get_ylim()
+    ax.plot([ax.get_xlim()[0]], [10 * high], "o")
+    return low == 0 == ax.get_ylim()[0] and ax.get_ylim()[1] > 10 * high
+
+
+def test_axes_are_not_frozen(prior, softmax, data):
+    result = bayesaim.amp(data, prior, softmax, max_iterations=10)
+    assert grows(bayesaim.plot.theory(bayesaim.theory(prior, softmax, np.linspace(0.05, 0.1, 5))))
+    assert grows(bayesaim.plot.amp_trajectory(result))
+    assert grows(bayesaim.plot.spectrum(bayesaim.Spectrum(prior, 0.1)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_axes_that_show_something_keep_their_scale(prior, softmax, tmp_path):
+    steep = bayesaim.theory(prior, bayesaim.Hardmax(2), np.geomspace(0.1, 20, 5))
+    flat = bayesaim.theory(prior, softmax, [0.1, 0.12, 0.3])  # the last error is 0
+    ax = bayesaim.plot.theory(flat, label="flat", ax=bayesaim.plot.theory(steep))
+    assert ax.get_yscale() == "log"
+    ax.plot([0.1], [50], "o")
+    assert ax.get_ylim()[1] > 50
+    ax.figure.savefig(tmp_path / "log.png")
+    assert bayesaim.plot.theory(steep, ax=bayesaim.plot.theory(flat)).get_yscale() == "linear"
+    assert bayesaim.plot.theory(flat, log=False, ax=ax).get_yscale() == "linear"
+
+
+def test_phase_diagram(softmax, tmp_path):
+    ax = bayesaim.plot.phase(bayesaim.phase(softmax, "0.02:0.3:6", "0.2:1.2:4"))
+    assert len(ax.lines) == 1 and ax.collections[0].get_array().size == 24
+    ax.figure.savefig(tmp_path / "phase.png")
+    bayesaim.plot.phase(bayesaim.phase(softmax, "0.2x:1.2x:6", "0.2:1.2:4")).figure.savefig(tmp_path / "relative.png")
 
 
 def test_amp_trajectory(prior, softmax, data, tmp_path):

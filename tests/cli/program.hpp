@@ -56,12 +56,17 @@ inline std::string read(const std::string& file) {
     return text.str();
 }
 
-inline Run bayesaim(const std::string& arguments) {
+inline Run bayesaim(const std::string& arguments, const std::string& before = "") {
     const Workplace place;
     const std::string out = place.file("out"), err = place.file("err");
-    const int status =
-        std::system((std::string(BAYESAIM_PROGRAM) + " " + arguments + " >" + out + " 2>" + err).c_str());
+    const int status = std::system(
+        (before + " " + std::string(BAYESAIM_PROGRAM) + " " + arguments + " >" + out + " 2>" + err).c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(out), read(err)};
+}
+
+/// Ctrl-C after some seconds.
+inline Run bayesaim_interrupted(const std::string& arguments, const std::string& seconds) {
+    return bayesaim(arguments, "timeout --preserve-status -s INT " + seconds);
 }
 
 /// A call that must fail, and a part of the one line that it must print.

@@ -26,7 +26,8 @@ TEST(SpectrumCommand, CsvHasTheKeysOfJsonAsColumnsAndTheSameNumbers) {
     std::istringstream lines(csv.out);
     std::string line;
     std::getline(lines, line);
-    EXPECT_EQ(line, "x,density,hilbert,denoised");
+    EXPECT_EQ(line,
+              "x,density,hilbert,denoised,prior,width,noise_variance,points");  // results, then settings
     for (const auto& point : json["points"]) {
         ASSERT_TRUE(std::getline(lines, line));
         EXPECT_EQ(std::stod(line), point["x"].get<double>());

@@ -2,6 +2,7 @@
 // Studies as a user runs them: killed, resumed, cut into shards, on full disks.
 #include <csignal>
 #include <random>
+#include <regex>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -111,12 +112,65 @@ TEST(SweepCommand, KilledAtRandomMomentsItEndsWithTheSameBytes) {
 TEST(SweepCommand, ASecondRunOnlyDoesWhatIsNew) {
     const Workplace place;
     const std::string directory = place.file("out");
-    const std::string some = place.write("a.toml", "estimator = 'theory'\nalpha = [0.1, 0.2]\n"),
-                      more = place.write("b.toml", "estimator = 'theory'\nalpha = [0.1, 0.15, 0.2]\n");
+    const std::string theory = "name = 'study'\nestimator = 'theory'\n";
+    const std::string some = place.write("a.toml", theory + "alpha = [0.1, 0.2]\n"),
+                      more = place.write("b.toml", theory + "alpha = [0.1, 0.15, 0.2]\n");
     EXPECT_EQ(bayesaim(sweep(some, directory) + "--format json").json()["computed_now"], 2);
     EXPECT_EQ(bayesaim(sweep(some, directory) + "--format json").json()["computed_now"], 0);
     EXPECT_EQ(bayesaim(sweep(more, directory) + "--format json").json()["computed_now"], 1);
     EXPECT_EQ(lines(directory + "/results.csv"), 4U);
+}
+
+TEST(SweepCommand, AnotherStudyInTheSameDirectoryIsRefused) {
+    const Workplace place;
+    const std::string directory = place.file("out");
+    const std::string one = place.write("one.toml", "estimator = 'theory'\nalpha = 0.1\n"),
+                      two = place.write("two.toml", "estimator = 'theory'\nalpha = 0.2\n");
+    ASSERT_EQ(bayesaim(sweep(one, directory)).exit_code, 0);
+    const std::string results = read(directory + "/results.csv");
+    const std::string message = "run directory must be new or that of the study 'two', got '" + directory +
+                                "', which holds the study 'one'";
+    cli::expect_bad_usage({("sweep " + two + " --output " + directory).c_str(), message.c_str()});
+    EXPECT_EQ(read(directory + "/results.csv"), results);
+    EXPECT_EQ(bayesaim(sweep(one, directory)).exit_code, 0);
+}
+
+TEST(SweepCommand, PointsThatDidNotConvergeAreCountedAndNoFailure) {
+    const Workplace place;
+    const std::string directory = place.file("out");
+    const std::string file =
+        place.write("study.toml",
+                    "estimator = 'amp'\nwidth = 0.5\nalpha = [0.1, 0.12]\ndim = 20\nseeds = 2\n"
+                    "max_iterations = 2\n");
+    const std::string loud = "sweep " + file + " --output " + directory;
+    const auto run = bayesaim(loud + " --format json");
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_EQ(run.json()["not_converged"], 4);
+    EXPECT_NE(run.err.find("bayesaim: 4 of 4 points did not converge; the first: amp, alpha 0.1, width 0.5, "
+                           "seed 0 (iteration limit); with --strict this is exit code 2\n"),
+              std::string::npos)
+        << run.err;
+    EXPECT_EQ(bayesaim(loud + " --strict").exit_code, 2);
+    const auto quiet = bayesaim(loud + " --quiet");
+    EXPECT_EQ(quiet.exit_code, 0);
+    EXPECT_EQ(quiet.err, "");
+    const auto rerun = bayesaim("rerun " + directory + "/provenance.json");
+    EXPECT_EQ(rerun.exit_code, 0) << rerun.err;
+    EXPECT_NE(rerun.err.find("4 of 4 points did not converge"), std::string::npos) << rerun.err;
+    const auto merge = bayesaim("merge " + directory + " --output " + place.file("merged"));
+    EXPECT_EQ(merge.exit_code, 0) << merge.err;
+    EXPECT_NE(merge.err.find("4 of 4 points did not converge"), std::string::npos) << merge.err;
+}
+
+TEST(SweepCommand, ALogBeginsWithVersionHostThreadsAndTime) {
+    const Workplace place;
+    const std::string file = place.write("study.toml", "estimator = 'theory'\nalpha = 0.1\n");
+    const auto run = bayesaim("sweep " + file + " --threads 1 --output " + place.file("out"));
+    ASSERT_EQ(run.exit_code, 0);
+    EXPECT_TRUE(std::regex_match(
+        run.err, std::regex("bayesaim: version [0-9.]+, commit [0-9a-z+]+, host [^ ]+, 1 thread, "
+                            "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\n")))
+        << run.err;
 }
 
 TEST(SweepCommand, ResultsAreThoseOfTheOtherCommandsAndNotOfTheThreads) {
@@ -164,6 +218,7 @@ TEST(SweepCommand, ShardsMergeToTheUnshardedRun) {
                 bayesaim("merge " + parts + " --format json --output " + place.file("partial"));
             EXPECT_EQ(partial.exit_code, 2);
             EXPECT_EQ(partial.json()["missing"], 12);
+            EXPECT_NE(partial.err.find("12 of 38 points are missing"), std::string::npos) << partial.err;
         }
         parts += directory + ' ';
     }
@@ -247,8 +302,27 @@ TEST(SweepCommand, AFailedPointSaysWhyAndTheOthersGoOn) {
     EXPECT_EQ(run.json()["failed"], 1);
     EXPECT_EQ(run.json()["done"], 1);
     EXPECT_NE(read(directory + "/results.csv").find("failed,not enough memory"), std::string::npos);
+    EXPECT_EQ(run.err, "");  // --quiet
+    const auto loud = bayesaim("sweep " + file + " --output " + directory);
+    EXPECT_NE(loud.err.find("bayesaim: failed: amp, alpha 0.1, width 0.5, dim 2147483647, seed 0: not enough "
+                            "memory for a problem of this size\n"),
+              std::string::npos)
+        << loud.err;
     EXPECT_EQ(bayesaim(sweep(file, directory) + "--format json").json()["computed_now"], 0);
     EXPECT_EQ(bayesaim(sweep(file, directory) + "--format json --retry-failed").json()["computed_now"], 1);
+}
+
+TEST(SweepCommand, ManyFailedPointsAreNamedUpToFiveAndCounted) {
+    const Workplace place;
+    const std::string file = place.write(
+        "study.toml", "estimator = 'amp'\nwidth = 0.5\nalpha = 0.1\ndim = 2147483647\nseeds = 7\n");
+    const auto run = bayesaim("sweep " + file + " --output " + place.file("out"));
+    EXPECT_EQ(run.exit_code, 2);
+    std::size_t named = 0;
+    for (std::size_t at = 0; (at = run.err.find("bayesaim: failed: ", at)) != std::string::npos; ++at)
+        ++named;
+    EXPECT_EQ(named, 5U) << run.err;
+    EXPECT_NE(run.err.find("bayesaim: 7 of 7 points failed\n"), std::string::npos) << run.err;
 }
 
 TEST(SweepCommand, DryRunDoesNothing) {
@@ -258,6 +332,8 @@ TEST(SweepCommand, DryRunDoesNothing) {
     EXPECT_EQ(before["total"], 19);
     EXPECT_EQ(before["missing"], 19);
     EXPECT_GT(before["estimated_seconds"].get<double>(), 0);
+    EXPECT_GT(before["estimated_bytes"].get<double>(), 1e7);
+    EXPECT_LT(before["estimated_bytes"].get<double>(), 1e9);
     EXPECT_FALSE(std::filesystem::exists(directory));
     bayesaim(sweep(file, directory) + "--shard 1/2");
     const auto after = bayesaim(sweep(file, directory) + "--dry-run --format json").json();
@@ -281,7 +357,7 @@ TEST(RerunCommand, SaysWhetherTheBitsAreTheSame) {
     error = std::nextafter(error.get<double>(), 1.0);
     place.write("changed.json", changed.dump());
     const auto different = bayesaim("rerun " + place.file("changed.json") + " --format json");
-    EXPECT_EQ(different.exit_code, 2);
+    EXPECT_EQ(different.exit_code, 3);
     EXPECT_EQ(different.json()["directory"], place.file("changed-rerun"));  // named after the file
     EXPECT_EQ(different.json()["different"], 1);
     cli::expect_bad_usage({("rerun " + result + " --output " + directory + "/").c_str(),

@@ -11,7 +11,7 @@ set(prefix "${WORK_DIR}/prefix")
 file(REMOVE_RECURSE "${WORK_DIR}")
 file(MAKE_DIRECTORY "${WORK_DIR}")
 
-# run(command...): stops the test, with the output, unless the command succeeds. Sets `output`.
+# run(command...): stops the test, with the output, unless the command succeeds. Sets `output` and `messages`.
 function(run)
     execute_process(
         COMMAND ${ARGN}
@@ -23,9 +23,29 @@ function(run)
         message(FATAL_ERROR "exit ${result}: ${command}\n${standard_output}\n${standard_error}")
     endif()
     set(output "${standard_output}" PARENT_SCOPE)
+    set(messages "${standard_error}" PARENT_SCOPE)
 endfunction()
 
 run("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --config "${CONFIG}" --prefix "${prefix}")
+
+# The installation says, once, whether it needs a processor like this one.
+file(STRINGS "${BUILD_DIR}/CMakeCache.txt" native REGEX "^BAYESAIM_NATIVE:BOOL=(ON|TRUE|YES|1)$")
+string(REGEX MATCHALL "needs a processor like this one" said "${messages}")
+list(LENGTH native expected_lines)
+list(LENGTH said lines)
+if(NOT lines EQUAL expected_lines)
+    message(FATAL_ERROR "expected ${expected_lines} line(s) about the processor, got ${lines}:\n${messages}")
+endif()
+
+# A tree that is configured without options is for any processor. It needs no package of the tests.
+run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/../.." -B "${WORK_DIR}/default" -G "${GENERATOR}"
+    "-DCMAKE_CXX_COMPILER=${CXX}" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+    -DBAYESAIM_BUILD_TESTS=OFF -DBAYESAIM_BUILD_BENCH=OFF -DBAYESAIM_BUILD_PYTHON=OFF)
+file(STRINGS "${WORK_DIR}/default/compile_commands.json" of_this_machine REGEX "-march=")
+if(of_this_machine)
+    message(FATAL_ERROR "compiled for one kind of processor unless told otherwise:\n${of_this_machine}")
+endif()
+
 set(ENV{LD_LIBRARY_PATH} "${prefix}/${LIB_DIR}:$ENV{LD_LIBRARY_PATH}")  # for shared builds
 
 # The program runs from where it was installed.
@@ -83,3 +103,7 @@ endforeach()
 # A class of the outside program behind an interface of ours, and the checks of its promises.
 expected_output("${examples}/own_channel.cpp" of_own_channel)
 check_pkg_config(native "${examples}/own_channel.cpp" "${of_own_channel}" -O1)
+
+# One header has them all.
+file(WRITE "${WORK_DIR}/umbrella.cpp" "#include <bayesaim/bayesaim.hpp>\nint main() {}\n")
+run("${CXX}" -std=c++20 -fsyntax-only "${WORK_DIR}/umbrella.cpp" ${package_flags})

@@ -3,6 +3,7 @@
 // Eigen's decompositions:
 //   core < linalg < numerics < spectral < priors, denoisers, channels < model < theory | data, estimators
 //        < experiments < figures
+// Above them all is bayesaim.hpp, which has includes only, and which no file of ours includes.
 // theory and (data, estimators) never see each other, so that their agreement is a real test.
 #include <algorithm>
 #include <filesystem>
@@ -45,6 +46,9 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
     };
     return table;
 }
+
+/// The header above all layers.
+const std::string umbrella = "bayesaim.hpp";
 
 bool may_include(const std::string& from, const std::string& to) {
     const auto row = allowed_includes().find(from);
@@ -99,8 +103,8 @@ TEST(Layers, IncludesPointDownAndOnlyLinalgDecomposes) {
     ASSERT_FALSE(files.empty()) << "no sources below " << root;
     for (const fs::path& file : files) {
         const fs::path relative = file.lexically_relative(root);
-        if (!relative.has_parent_path()) continue;  // bayesaim/*.hpp gathers all folders
-        const std::string folder = relative.begin()->string();
+        if (relative == umbrella) continue;
+        const std::string folder = relative.begin()->string();  // a file in no folder has no place either
         ASSERT_TRUE(allowed_includes().contains(folder))
             << "folder " << folder << "/ has no place in the layers";
 
@@ -111,6 +115,15 @@ TEST(Layers, IncludesPointDownAndOnlyLinalgDecomposes) {
             EXPECT_FALSE(problem.has_value()) << file.string() << ':' << number << ": " << *problem;
         }
     }
+}
+
+TEST(Layers, UmbrellaHeaderHasIncludesOnly) {
+    std::ifstream stream(fs::path(BAYESAIM_SOURCE_DIR) / "src" / "bayesaim" / umbrella);
+    ASSERT_TRUE(stream) << umbrella;
+    const std::regex allowed(R"(\s*|#pragma once|#include "bayesaim/[^/"]+/[^"]+")");
+    std::string line;
+    for (int number = 1; std::getline(stream, line); ++number)
+        EXPECT_TRUE(std::regex_match(without_comment(line), allowed)) << number << ": " << line;
 }
 
 TEST(Layers, TableHasNoCycle) {

@@ -71,6 +71,14 @@ TEST(PublicHeaders, AnIncludeThatIsNotPublicIsFound) {
     EXPECT_EQ(missing({"a.hpp", "b.hpp", "c.hpp"}, includes), std::set<std::string>{});
 }
 
+TEST(PublicHeaders, AreAllInTheUmbrellaHeader) {
+    auto headers = public_headers();
+    EXPECT_EQ(headers.erase("bayesaim.hpp"), 1U) << "the umbrella header is not installed";
+    const auto included = own_includes("bayesaim.hpp");
+    EXPECT_EQ(std::set<std::string>(included.begin(), included.end()), headers);
+    EXPECT_EQ(included.size(), headers.size()) << "a header is included twice";
+}
+
 TEST(PublicHeaders, HaveNothingOfTheInside) {
     const std::regex inside(
         R"(hdf5|json|posteriors/|expectations/|hardmax/|decompositions|importance_sampling|checkpoint|store)");

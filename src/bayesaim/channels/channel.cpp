@@ -108,8 +108,12 @@ void Channel::check_outputs(const ConstRowsRef& outputs) const {
             }
             if (!logarithmic_outputs()) continue;
             const double sum = row.array().exp().sum();
-            if (std::abs(sum - 1) > output_tolerance)
-                throw_invalid(output_title("sum of the probabilities", i, a), "1", sum);
+            if (std::abs(sum - 1) <= output_tolerance) continue;
+            if (row.minCoeff() >= 0 && std::abs(row.sum() - 1) <= output_tolerance)
+                throw InvalidArgument(
+                    "outputs must be logarithms of probabilities, got probabilities: give "
+                    "numpy.log(outputs)");
+            throw_invalid(output_title("sum of the probabilities", i, a), "1", sum);
         }
     }
 }

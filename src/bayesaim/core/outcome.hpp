@@ -20,7 +20,7 @@ constexpr std::string_view to_string(Termination termination) {
     return names[static_cast<std::size_t>(termination)];
 }
 
-/// Whether the computation reached its goal (the program then exits with code 0, otherwise with 2).
+/// Whether the computation reached its goal. If not, the program says so; with --strict it exits with 2.
 constexpr bool succeeded(Termination termination) {
     return termination == Termination::converged || termination == Termination::exact_recovery;
 }

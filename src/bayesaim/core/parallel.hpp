@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 /// Deterministic parallel loops: the work is cut into blocks that do not depend on the number of threads.
 /// Callers combine partial results in block order, so results are bit-identical for any thread count.
@@ -16,7 +19,8 @@ struct Range {
 
 class ThreadPool {
   public:
-    /// Starts `threads - 1` threads, because the calling thread works too. 0 means one thread per core.
+    /// Starts `threads - 1` threads, because the calling thread works too. 0 means
+    /// default_threads().
     explicit ThreadPool(std::size_t threads = 1);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -32,6 +36,17 @@ class ThreadPool {
     struct State;
     std::unique_ptr<State> state_;
 };
+
+/// One thread per processor that this process may use: those of its CPU affinity (taskset, Slurm), at most
+/// the CPU limit of its control group (containers), at least 1.
+std::size_t default_threads();
+
+/// The CPU limit of a control group in processors; std::nullopt if there is none. `membership` is the text of
+/// /proc/self/cgroup. `read` returns the text of a file below /sys/fs/cgroup, std::nullopt if there is none.
+/// The least limit of the group and those above it counts: cpu.max in version 2, cpu.cfs_quota_us and
+/// cpu.cfs_period_us in version 1.
+std::optional<double> control_group_limit(
+    std::string_view membership, const std::function<std::optional<std::string>(const std::string&)>& read);
 
 /// Block number `block` of `count` items cut into blocks of `block_size`.
 Range block_range(std::size_t count, std::size_t block_size, std::size_t block);

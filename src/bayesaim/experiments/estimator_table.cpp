@@ -191,6 +191,38 @@ double gd_operations(const Task& task) {
     return 4.0 * task.starts * task.steps * task.alpha * task.tokens * d * d * d * columns;
 }
 
+/// Spectral laws and quadratures.
+double theory_bytes(const Task&) { return 2e6; }
+
+/// Bytes of a number of this precision.
+double size_of(const Task& task) { return precision_of(task) == data::Precision::double_precision ? 8 : 4; }
+
+/// The tokens, if they stay in memory, and the outputs: n T d and n T^2 numbers.
+double data_bytes(const Task& task, double token_size) {
+    const double d = task.dim, samples = task.alpha * d * d, tokens = task.tokens;
+    const bool kept =
+        data::parse_token_storage("token_storage", task.token_storage) == data::TokenStorage::memory;
+    return samples * tokens * (kept ? token_size * d : 0) + 8 * samples * tokens * tokens;
+}
+
+/// The data, the messages omega and g, and d x d matrices: 6 of each layer (truth, estimates, the best,
+/// noisy, denoised, lower triangles), the partial sums of data_pass.cpp, and 6 of an eigendecomposition.
+double amp_bytes(const Task& task) {
+    const double d = task.dim, samples = task.alpha * d * d, layers = layers_of(task);
+    const double pairs = task.tokens * (task.tokens + 1) / 2.0, sums = layers > 1 ? 32 : 8;
+    return data_bytes(task, size_of(task)) + 16 * samples * layers * pairs +
+           8 * d * d * (6 * layers + sums * layers + 6) + theory_bytes(task);
+}
+
+/// The data, their copy in the precision of the descent, and of each start the weights, two moments and a
+/// gradient.
+double gd_bytes(const Task& task) {
+    const double d = task.dim, samples = task.alpha * d * d, tokens = task.tokens,
+                 columns = static_cast<double>(student_columns(task));
+    return data_bytes(task, 8) + size_of(task) * samples * (tokens * d + tokens * tokens) +
+           8 * d * (4 * task.starts * columns + 4 * d) + theory_bytes(task);
+}
+
 }  // namespace
 
 const std::vector<EstimatorEntry>& estimator_table() {
@@ -209,13 +241,15 @@ const std::vector<EstimatorEntry>& estimator_table() {
          {},
          theory_values,
          run_theory,
-         theory_operations},
+         theory_operations,
+         theory_bytes},
         {"small-width",
          "the same for width to 0; alpha counts in units of the width",
          {},
          theory_values,
          run_small_width,
          theory_operations,
+         theory_bytes,
          check_small_width,
          false},
         {"amp",
@@ -224,13 +258,15 @@ const std::vector<EstimatorEntry>& estimator_table() {
           "precision", "token_storage", "seed"},
          {"error", "predicted_error", "theory_error", "iterations"},
          run_amp,
-         amp_operations},
+         amp_operations,
+         amp_bytes},
         {"gd",
          "gradient descent (Adam, full batch) on synthetic data, and its average over starts",
          {"dim", "starts", "steps", "learning_rate", "student_width", "precision", "token_storage", "seed"},
          {"error", "averaged_error", "theory_error", "iterations"},
          run_gd,
          gd_operations,
+         gd_bytes,
          check_gd},
     };
     return table;

@@ -65,6 +65,7 @@ struct EstimatorEntry {
     std::vector<std::string> values;
     std::function<Outcome(const Task&, const TaskContext&)> run;
     std::function<double(const Task&)> operations;  ///< a rough count, for time estimates
+    std::function<double(const Task&)> bytes;       ///< memory of a running task, within a factor of 2
     /// Throws InvalidArgument for settings that do not fit together. Called when the study is read.
     std::function<void(const Task&)> check{};
     bool has_prior = true;  ///< whether a task chooses its prior; small-width fixes it

@@ -10,7 +10,7 @@
 
 namespace bayesaim::experiments {
 
-Grid::Grid(std::string_view name, std::string_view text) : name_(name) {
+Grid::Grid(std::string_view name, std::string_view text, Zero zero) : name_(name) {
     constexpr const char* grammar = "a number, a list 0.1,0.2, start:stop:count or log:start:stop:count";
     const auto reject = [&](std::string_view requirement) {
         throw_invalid(name, requirement, fmt::format("'{}'", text));
@@ -24,6 +24,7 @@ Grid::Grid(std::string_view name, std::string_view text) : name_(name) {
         }
         const auto value = parse_number<double>(word);
         if (!value) reject(grammar);
+        if (zero == Zero::allowed && *value == 0 && !text.starts_with("log:")) return 0.0;
         if (!(std::isfinite(*value) && *value > 0)) reject("made of positive finite numbers");
         return *value;
     };

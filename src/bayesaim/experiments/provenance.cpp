@@ -65,6 +65,16 @@ std::string provenance_json(const Provenance& provenance) {
     return text + ",\n \"points\": [" + points + "]\n}\n";
 }
 
+std::optional<std::string> read_study_name(const std::filesystem::path& file) {
+    if (!std::filesystem::exists(file)) return std::nullopt;
+    try {
+        const Json object = Json::parse(read_whole("provenance file", file));
+        return object.at("name").get<std::string>();
+    } catch (const Json::exception&) {
+        return std::nullopt;
+    }
+}
+
 Provenance read_provenance(const std::filesystem::path& file) {
     const std::string text = read_whole("provenance file", file);
     try {

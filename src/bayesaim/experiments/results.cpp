@@ -9,6 +9,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
+#include "bayesaim/core/table.hpp"
 #include "bayesaim/core/text.hpp"
 #include "bayesaim/experiments/task_json.hpp"
 #include "bayesaim/numerics/statistics.hpp"
@@ -24,8 +25,8 @@ std::string quoted(const std::string& text) {
 }
 
 std::string cell(const Value& value) {
-    if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
-    return std::visit([](const auto& number) -> std::string { return fmt::format("{}", number); }, value);
+    const std::string text = to_text(value);
+    return std::holds_alternative<std::string>(value) ? quoted(text) : text;
 }
 
 std::string cell(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
@@ -173,6 +174,41 @@ std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& 
     return points;
 }
 
+std::string to_text(const Value& value) {
+    return std::visit([](const auto& number) -> std::string { return fmt::format("{}", number); }, value);
+}
+
+std::vector<const Setting*> varying_settings(const std::vector<Point>& points) {
+    std::vector<const Setting*> varying;
+    for (const Setting* setting : setting_columns(points, true)) {
+        std::optional<Value> first;
+        const auto differs = [&](const Point& point) {
+            if (!applies(point.task, *setting)) return false;
+            const Value value = get(point.task, *setting);
+            if (!first) first = value;
+            return value != *first;
+        };
+        if (std::ranges::any_of(points, differs)) varying.push_back(setting);
+    }
+    return varying;
+}
+
+std::string describe(const Task& task, const std::vector<const Setting*>& varying) {
+    std::string text = task.estimator;
+    const auto add = [&](const Setting& setting) {
+        if (applies(task, setting)) text += fmt::format(", {} {}", setting.name, to_text(get(task, setting)));
+    };
+    const auto named = [](const Setting& setting) {
+        return setting.name == "alpha" || setting.name == "width" || setting.name == "seed";
+    };
+    for (const char* name : {"alpha", "width"}) add(find_row(setting_table(), "setting", name));
+    for (const Setting* setting : varying) {
+        if (setting->name != "estimator" && !named(*setting)) add(*setting);
+    }
+    add(find_row(setting_table(), "setting", "seed"));
+    return text;
+}
+
 Comparison compare(const std::vector<Point>& before, const std::vector<Point>& after) {
     check_size("points to compare", static_cast<long long>(after.size()),
                static_cast<long long>(before.size()));
@@ -185,10 +221,14 @@ Comparison compare(const std::vector<Point>& before, const std::vector<Point>& a
     return result;
 }
 
-void write_results(const std::filesystem::path& directory, const Experiment& experiment, const Shard& shard,
-                   const std::vector<Point>& points) {
+void write_tables(const std::filesystem::path& directory, const std::vector<Point>& points) {
     write_whole(directory / results_name, results_csv(points));
     write_whole(directory / summary_name, summary_csv(points));
+}
+
+void write_results(const std::filesystem::path& directory, const Experiment& experiment, const Shard& shard,
+                   const std::vector<Point>& points) {
+    write_tables(directory, points);
     write_whole(directory / provenance_name, provenance_json({"", "", experiment, shard, points}));
 }
 

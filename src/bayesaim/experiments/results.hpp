@@ -40,6 +40,15 @@ std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& 
 /// A record of the store.
 std::string payload(const Task& task, const Outcome& outcome);
 
+/// The settings with several values among the tasks that have them, in the order of the table; without
+/// `spectrum_checksum` and `token_storage`.
+std::vector<const Setting*> varying_settings(const std::vector<Point>& points);
+/// A value as tables show it: text as it is, numbers with all digits.
+std::string to_text(const Value& value);
+/// A point for a message: "amp, alpha 0.18, width 0.5, seed 2". Names alpha, width, the seed and the settings
+/// that vary, as far as the task has them.
+std::string describe(const Task& task, const std::vector<const Setting*>& varying);
+
 /// The contents of a provenance file.
 struct Provenance {
     std::string version, commit;
@@ -54,6 +63,10 @@ std::string provenance_json(const Provenance& provenance);
 /// Throws InvalidArgument if the file is not a provenance file.
 Provenance read_provenance(const std::filesystem::path& file);
 
+/// The name of the study whose provenance file this is; std::nullopt if there is no such file or it is no
+/// provenance file.
+std::optional<std::string> read_study_name(const std::filesystem::path& file);
+
 /// Counts the points with an outcome in both, and those among them with equal bits.
 struct Comparison {
     std::size_t compared = 0, same = 0;
@@ -66,6 +79,8 @@ inline constexpr const char* provenance_name = "provenance.json";
 inline constexpr const char* results_name = "results.csv";
 inline constexpr const char* summary_name = "summary.csv";
 
+/// Writes results and summary, each atomically.
+void write_tables(const std::filesystem::path& directory, const std::vector<Point>& points);
 /// Writes results, summary and provenance, each atomically.
 void write_results(const std::filesystem::path& directory, const Experiment& experiment, const Shard& shard,
                    const std::vector<Point>& points);

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -49,6 +51,20 @@ void remove_partial_files(const fs::path& directory) {
     }
 }
 
+/// Refuses a directory of another study: its results would be replaced. A sweep writes the provenance before
+/// its first point, so that the name is known even if it was killed; where the provenance was lost, the
+/// points of the store tell.
+void check_study(const Experiment& experiment, const fs::path& directory, const std::vector<Point>& points,
+                 const StoredRecords& records) {
+    const auto name = read_study_name(directory / provenance_name);
+    const auto finished = [](const Point& point) { return point.outcome.has_value(); };
+    if (name ? *name == experiment.name : records.payloads.empty() || std::ranges::any_of(points, finished))
+        return;
+    throw_invalid("run directory", fmt::format("new or that of the study '{}'", experiment.name),
+                  fmt::format("'{}', which holds {}", directory.string(),
+                              name ? fmt::format("the study '{}'", *name) : "points of another study"));
+}
+
 bool is_missing(const Point& point, const SweepOptions& options) {
     return !point.outcome || (options.retry_failed && point.outcome->failed());
 }
@@ -56,9 +72,14 @@ bool is_missing(const Point& point, const SweepOptions& options) {
 /// Runs tasks and stores their outcomes. Workers share it.
 class Runner {
   public:
-    Runner(SweepResult& result, RunStore& store, const SweepOptions& options, std::size_t total,
-           std::size_t finished)
-        : result_(result), store_(store), options_(options), total_(total), finished_(finished) {}
+    Runner(SweepResult& result, RunStore& store, const fs::path& directory, const SweepOptions& options,
+           std::size_t total, std::size_t finished)
+        : result_(result),
+          store_(store),
+          directory_(directory),
+          options_(options),
+          total_(total),
+          finished_(finished) {}
 
     void run(std::size_t task, ThreadPool& pool) {
         if (stop_) return;
@@ -79,6 +100,7 @@ class Runner {
         point.outcome = outcome;
         ++result_.computed;
         ++finished_;
+        unwritten_ = true;
     }
 
     bool stopped() const { return stop_; }
@@ -86,15 +108,39 @@ class Runner {
   private:
     bool report(double fraction, const std::string& text) {
         const std::lock_guard lock(mutex_);
+        write_if_due();
         if (!stop_ && options_.progress && !options_.progress({finished_, total_, fraction, text}))
             stop_ = true;
         return !stop_;
     }
 
+    /// Writes the tables now and then. The caller holds the lock.
+    void write_if_due() {
+        constexpr double least_ratio = 50;  // writing takes at most 2% of the time
+        const Seconds since = Clock::now() - written_;
+        if (!unwritten_ || since.count() < std::max(options_.write_seconds, least_ratio * writing_.count()))
+            return;
+        const Clock::time_point start = Clock::now();
+        try {
+            write_tables(directory_, result_.points);
+        } catch (const std::exception&) {
+            // No reason to fail the task that reports: run_sweep writes them at the end, or says why not.
+        }
+        written_ = Clock::now();
+        writing_ = written_ - start;
+        unwritten_ = false;
+    }
+
+    using Clock = std::chrono::steady_clock;
+    using Seconds = std::chrono::duration<double>;
     SweepResult& result_;
     RunStore& store_;
+    const fs::path& directory_;
     const SweepOptions& options_;
     std::size_t total_, finished_;
+    bool unwritten_ = false;  // whether a point was finished after the tables were written
+    Clock::time_point written_ = Clock::now();
+    Seconds writing_{0};
     TheoryErrors theory_;
     std::mutex mutex_;
     std::atomic<bool> stop_ = false;
@@ -137,6 +183,7 @@ SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, c
     remove_partial_files(directory);
 
     SweepResult result{points_of(experiment, store.records())};
+    check_study(experiment, directory, result.points, store.records());
     result.damaged = store.records().damaged;
     std::vector<std::size_t> small, large;
     std::size_t total = 0;
@@ -151,7 +198,7 @@ SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, c
         write_results(directory, experiment, options.shard, result.points);
     }
 
-    Runner runner(result, store, options, total, total - small.size() - large.size());
+    Runner runner(result, store, directory, options, total, total - small.size() - large.size());
     ThreadPool pool(options.threads);
     pool.for_each(small.size(), [&](std::size_t i) {
         ThreadPool own(1);
@@ -164,8 +211,12 @@ SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, c
 }
 
 SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, const SweepOptions& options) {
-    const std::vector<Point> points = points_of(experiment, read_records(directory / store_name));
+    const StoredRecords records = read_records(directory / store_name);
+    const std::vector<Point> points = points_of(experiment, records);
+    check_study(experiment, directory, points, records);
     SweepPlan plan;
+    std::vector<double> small;  // bytes of small tasks
+    double large = 0;           // bytes of the largest task that runs alone
     // Seconds and operations of finished tasks, by estimator and size.
     using Kind = std::pair<std::string, bool>;
     struct Rate {
@@ -186,11 +237,24 @@ SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, co
         if (is_missing(points[i], options)) {
             ++plan.missing;
             left[kind] += operations;
+            const double bytes = find_row(estimator_table(), "estimator", task.estimator).bytes(task);
+            if (kind.second) {
+                small.push_back(bytes);
+            } else {
+                large = std::max(large, bytes);
+            }
         } else {
             ++(outcome->failed() ? plan.failed : plan.done);
         }
     }
-    const double threads = static_cast<double>(ThreadPool(options.threads).threads());
+    const std::size_t thread_count = options.threads > 0 ? options.threads : default_threads();
+    const double threads = static_cast<double>(thread_count);
+    // Small tasks run one per thread: the largest ones may meet.
+    std::ranges::sort(small, std::greater());
+    small.resize(std::min(small.size(), thread_count));
+    constexpr double program = 15e6;  // of the program itself
+    if (plan.missing > 0)
+        plan.bytes = program + std::max(large, std::accumulate(small.begin(), small.end(), 0.0));
     plan.measured = !left.empty();
     for (const auto& [kind, operations] : left) {
         const auto found = measured.find(kind);
@@ -221,6 +285,7 @@ std::vector<Point> merge_sweeps(const std::vector<fs::path>& directories, const 
     RunStore store(output / store_name);
     remove_partial_files(output);
     const std::vector<Point> there = points_of(experiment, store.records());
+    check_study(experiment, output, there, store.records());
     reconcile(points, there, output);
     for (std::size_t i = 0; i < points.size(); ++i) {
         const auto& [task, outcome] = points[i];

@@ -19,7 +19,8 @@ struct SweepProgress {
 struct SweepOptions {
     Shard shard{};
     bool retry_failed = false;
-    std::size_t threads = 0;  ///< 0: one per core; results do not depend on it
+    std::size_t threads = 0;    ///< 0: default_threads(); results do not depend on it
+    double write_seconds = 10;  ///< at least this long between two writings of results.csv and summary.csv
     /// Called by one thread at a time; returns false to stop the sweep, which keeps the finished points.
     std::function<bool(const SweepProgress&)> progress{};
 };
@@ -33,7 +34,9 @@ struct SweepResult {
 
 /// Computes the missing points of a study in a run directory, which is created if necessary, and writes the
 /// results. The directory can be used again after any interruption, and after points were added to the study.
-/// Throws if the directory cannot be used or another process uses it; finished points are kept.
+/// The CSV files grow while it runs.
+/// Throws if the directory cannot be used, another process uses it or it holds a study of another name;
+/// finished points are kept.
 SweepResult run_sweep(const Experiment& experiment, const std::filesystem::path& directory,
                       const SweepOptions& options = {});
 
@@ -43,12 +46,15 @@ struct SweepPlan {
     std::size_t done = 0, failed = 0, missing = 0;
     double seconds = 0;     ///< estimate for the missing points
     bool measured = false;  ///< from runs of this study, rather than from operation counts
+    double bytes = 0;       ///< estimate of the peak memory, within a factor of 2; 0 if nothing is missing
 };
+/// Throws InvalidArgument if the directory holds a study of another name.
 SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& directory,
                      const SweepOptions& options = {});
 
 /// Joins run directories of one study (its shards) in `output`, as if one sweep had computed all points.
-/// Results already in `output` count too. Throws InvalidArgument if studies differ or two results disagree.
+/// Results already in `output` count too. Throws InvalidArgument if studies differ, also that in
+/// `output`, or two results disagree.
 std::vector<Point> merge_sweeps(const std::vector<std::filesystem::path>& directories,
                                 const std::filesystem::path& output);
 

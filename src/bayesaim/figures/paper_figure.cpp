@@ -50,6 +50,12 @@ Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesys
     experiment.name = study_name;
     Drawn drawn;
     drawn.sweep = run_sweep(experiment, runs, options);
+    // File names in a study are relative to its file: the text is valid in this directory.
+    const std::filesystem::path study_file = directory / (figure.name + ".toml");
+    write_whole(study_file,
+                fmt::format("# The study of figure {0}. Change it, then: bayesaim sweep {1}; bayesaim plot "
+                            "results/{0}\n{2}",
+                            figure.name, study_file.string(), study.substr(study.find_first_not_of('\n'))));
     if (drawn.sweep.stopped) return drawn;
     drawn.composition = figure.compose(drawn.sweep.points, size);
     const auto file = [&](const char* ending) {
@@ -61,6 +67,7 @@ Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesys
     write_whole(file(".gnuplot").string(), script_of(drawn.composition.figure));
     std::filesystem::copy_file(runs / experiments::provenance_name, file(".json"),
                                std::filesystem::copy_options::overwrite_existing);
+    drawn.files.push_back(study_file);
     return drawn;
 }
 

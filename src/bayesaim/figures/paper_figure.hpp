@@ -49,8 +49,8 @@ struct Drawn {
 };
 
 /// Runs the missing points of the study in `directory`/runs/NAME-SIZE. Writes NAME.pdf, .svg, .png, their
-/// numbers as NAME.csv, the gnuplot script and the provenance as NAME.json to `directory`. Draws nothing if
-/// the sweep was stopped.
+/// numbers as NAME.csv, the gnuplot script, the study as NAME.toml and the provenance as NAME.json to
+/// `directory`. Draws nothing if the sweep was stopped.
 Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
                         const experiments::SweepOptions& options);
 

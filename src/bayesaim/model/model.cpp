@@ -160,6 +160,12 @@ void read_options(const Record& description, ModelOptions& options) {
     read("width", options.widths, numbers_of);
 }
 
+bool is_option(std::string_view name) {
+    return name == "prior" || name == "channel" || name == "atoms" ||
+           !takers_of(channels::channel_table(), name).empty() ||
+           !takers_of(priors::prior_table(), name).empty();
+}
+
 bool takes_option(const ModelOptions& options, std::string_view name) {
     return takes(channel_entry(options), name) || takes(prior_entry(options), name);
 }

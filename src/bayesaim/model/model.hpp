@@ -61,6 +61,9 @@ Record describe(const priors::Prior& prior);
 /// Throws InvalidArgument for values of the wrong type.
 void read_options(const Record& description, ModelOptions& options);
 
+/// Whether models are described by a setting of this name: prior, channel or an option of one of them.
+bool is_option(std::string_view name);
+
 /// Whether this channel and prior take the option. The tables name the options: `layers` and so on for the
 /// channel, `width`, `spectrum` and `heads` for the prior.
 bool takes_option(const ModelOptions& options, std::string_view name);

@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/theory/bayes_optimal.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <mutex>
 
 #include "bayesaim/theory/free_entropy.hpp"
+#include "bayesaim/theory/methods.hpp"
 
 namespace bayesaim::theory {
 namespace {
 
 /// Fixed points closer than this, relative to the larger, are the same one reached from two sides.
 constexpr double same_fixed_point = 1e-6;
+
+/// Adds what the sampling error of C makes of the generalisation error: its change if C is one standard error
+/// larger.
+void add_sampling_error(const EstimationCurve& prior, const channels::Channel& channel,
+                        const channels::Integration& integration, TheoryPoint& point) {
+    const FixedPoint& at = point.fixed_point;
+    const double value = point.generalization.bayes_optimal;
+    if (at.status == Termination::exact_recovery || !(at.relative_error > 0) || !(value > 0)) return;
+    const double step = std::min(at.relative_error, 0.1);
+    const OrderParameters moved = parameters_at(prior, (1 + step) * at.parameters.error);
+    const double slope = (channel.generalization(moved, integration).bayes_optimal - value) / (step * value);
+    point.generalization.relative_error =
+        std::hypot(point.generalization.relative_error, slope * at.relative_error);
+}
 
 }  // namespace
 
@@ -37,8 +54,10 @@ BayesOptimal solve_bayes_optimal(const EstimationCurve& prior, const channels::C
 TheoryPoint solve_theory(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                          const StateEvolutionOptions& options) {
     const BayesOptimal solution = solve_bayes_optimal(prior, channel, alpha, options);
-    return {alpha, solution.optimal(), solution.uninformed.error(),
-            generalization_error(solution.optimal(), channel, options.integration)};
+    TheoryPoint point{alpha, solution.optimal(), solution.uninformed.error(),
+                      generalization_error(solution.optimal(), channel, options.integration)};
+    add_sampling_error(prior, channel, options.integration, point);
+    return point;
 }
 
 std::vector<TheoryPoint> solve_curve(const EstimationCurve& prior, const channels::Channel& channel,

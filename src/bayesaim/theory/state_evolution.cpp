@@ -14,8 +14,8 @@ namespace bayesaim::theory {
 namespace {
 
 void check_problem(const EstimationCurve& prior, const channels::Channel& channel, double alpha) {
-    check_positive("alpha", alpha);
-    check_between("alpha", alpha, 1e-15, 1e15);
+    check_non_negative("alpha", alpha);
+    if (alpha > 0) check_between("alpha", alpha, 1e-15, 1e15);
     if (prior.layers() != channel.layers())
         throw InvalidArgument(fmt::format("channel {} has {} layer(s), got priors of {}", channel.name(),
                                           channel.layers(), prior.layers()));
@@ -70,6 +70,8 @@ FixedPoint solve_state_evolution(const EstimationCurve& prior, const channels::C
                                  Start start, const StateEvolutionOptions& options) {
     check_problem(prior, channel, alpha);
     if (prior.prior_error().trace() == 0) return exact_recovery(prior, 0);  // nothing to learn
+    if (alpha == 0)
+        return {parameters_at(prior, prior.prior_error()), linalg::zero_overlap(prior.layers())};  // no data
     switch (method_for(channel, options.method)) {
         case Method::bracketed:
             return solve_bracketed(prior, channel, alpha, options);

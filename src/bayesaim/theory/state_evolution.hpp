@@ -55,7 +55,8 @@ struct FixedPoint {
     double error() const { return parameters.error.trace(); }  ///< estimation error Tr(Q - q)
 };
 
-/// The fixed point reached from one side. Its error is zero above the strong-recovery threshold.
+/// The fixed point reached from one side. Its error is zero above the strong-recovery threshold, and that of
+/// the prior at alpha = 0.
 FixedPoint solve_state_evolution(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                                  Start start = Start::uninformed, const StateEvolutionOptions& options = {});
 

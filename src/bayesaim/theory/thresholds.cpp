@@ -46,6 +46,7 @@ std::optional<FirstOrderTransition> find_first_order_transition(const Estimation
     };
     int first = -1, last = -1;
     for (int i = 0; i < search.steps; ++i) {
+        if (search.progress && !search.progress(static_cast<double>(i) / search.steps)) return std::nullopt;
         if (!solve(alpha_at(i)).differ) {
             if (first >= 0) break;
             continue;

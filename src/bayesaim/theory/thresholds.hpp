@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
 #include <optional>
 
 #include "bayesaim/theory/bayes_optimal.hpp"
@@ -31,9 +32,11 @@ struct TransitionSearch {
     double lowest = 0.01, highest = 10;
     int steps = 24;
     double tolerance = 1e-8;  ///< relative
+    /// Receives the finished fraction of the steps; returns false to stop the search without a result.
+    std::function<bool(double)> progress{};
 };
 
-/// Returns std::nullopt if both fixed points agree at every step.
+/// Returns std::nullopt if both fixed points agree at every step, or if the search was stopped.
 std::optional<FirstOrderTransition> find_first_order_transition(const EstimationCurve& prior,
                                                                 const channels::Channel& channel,
                                                                 const TransitionSearch& search = {},

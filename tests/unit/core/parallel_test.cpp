@@ -4,13 +4,16 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 namespace bayesaim {
 namespace {
@@ -30,8 +33,58 @@ TEST(ThreadPool, EveryItemIsDoneOnce) {
     }
 }
 
-TEST(ThreadPool, ZeroThreadsMeansOnePerCore) {
-    EXPECT_EQ(ThreadPool(0).threads(), std::max(1U, std::thread::hardware_concurrency()));
+TEST(ThreadPool, ZeroThreadsMeansOnePerProcessorOfTheAffinity) {
+    EXPECT_EQ(ThreadPool(0).threads(), default_threads());
+    EXPECT_LE(default_threads(), std::max(1U, std::thread::hardware_concurrency()));
+    std::thread([] {  // the affinity belongs to a thread
+        cpu_set_t allowed, one;
+        ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+        std::size_t first = 0;
+        while (!CPU_ISSET(first, &allowed)) ++first;
+        CPU_ZERO(&one);
+        CPU_SET(first, &one);
+        ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+        EXPECT_EQ(ThreadPool(0).threads(), 1U);
+    })
+        .join();
+}
+
+/// The CPU limit of a control group whose files these are.
+std::optional<double> limit_of(const std::string& membership,
+                               const std::map<std::string, std::string>& files) {
+    return control_group_limit(membership, [&](const std::string& file) -> std::optional<std::string> {
+        const auto found = files.find(file);
+        return found == files.end() ? std::nullopt : std::optional(found->second);
+    });
+}
+
+TEST(ControlGroupLimit, OfVersionTwoIsTheLeastOfTheGroupAndThoseAbove) {
+    const std::string job = "0::/slurm/job\n";
+    EXPECT_EQ(limit_of(job, {{"/slurm/job/cpu.max", "150000 100000\n"}}), 1.5);
+    EXPECT_EQ(limit_of(job, {{"/slurm/job/cpu.max", "max 100000\n"}}), std::nullopt);
+    EXPECT_EQ(limit_of(job, {{"/slurm/job/cpu.max", "max 100000\n"}, {"/slurm/cpu.max", "200000 100000\n"}}),
+              2.0);
+    EXPECT_EQ(limit_of("0::/\n", {{"/cpu.max", "400000 100000\n"}}), 4.0);
+    // A container sees its own group as the root, whatever its path outside.
+    EXPECT_EQ(limit_of(job, {{"/cpu.max", "50000 100000\n"}}), 0.5);
+}
+
+TEST(ControlGroupLimit, OfVersionOneIsQuotaPerPeriod) {
+    const std::string job = "5:memory:/a\n4:cpu,cpuacct:/docker/1f\n0::/\n";
+    const auto quota = [&](const std::string& mount, const std::string& quota_text) {
+        return limit_of(job, {{mount + "/docker/1f/cpu.cfs_quota_us", quota_text},
+                              {mount + "/docker/1f/cpu.cfs_period_us", "100000\n"}});
+    };
+    EXPECT_EQ(quota("/cpu,cpuacct", "300000\n"), 3.0);
+    EXPECT_EQ(quota("/cpu", "300000\n"), 3.0);
+    EXPECT_EQ(quota("/cpu", "-1\n"), std::nullopt);
+}
+
+TEST(ControlGroupLimit, WithoutFilesOrWithOtherTextsThereIsNone) {
+    EXPECT_EQ(limit_of("", {}), std::nullopt);
+    EXPECT_EQ(limit_of("0::/a\n", {}), std::nullopt);
+    EXPECT_EQ(limit_of("nonsense\n::\n", {{"/cpu.max", "nonsense"}}), std::nullopt);
+    EXPECT_EQ(limit_of("0::/\n", {{"/cpu.max", "0 0"}}), std::nullopt);
 }
 
 TEST(ThreadPool, AnEmptyRangeCallsNothing) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/experiments/sweep.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -81,6 +82,103 @@ TEST(Sweep, StopsWhenAskedAndGoesOnLater) {
     run_sweep(small_study(), place("whole"));
     EXPECT_EQ(read_whole("results", place("run") / results_name),
               read_whole("results", place("whole") / results_name));
+}
+
+/// Number of lines of the results.
+long rows(const fs::path& directory) {
+    const std::string text = read_whole("results", directory / results_name);
+    return std::count(text.begin(), text.end(), '\n');
+}
+
+TEST(Sweep, ResultsGrowWhileItRuns) {
+    const Directories place;
+    SweepOptions options;
+    options.threads = 1;
+    options.write_seconds = 0;
+    std::vector<long> seen;
+    options.progress = [&](const SweepProgress&) {
+        seen.push_back(rows(place("run")));
+        return true;
+    };
+    run_sweep(small_study(), place("run"), options);
+    ASSERT_GE(seen.size(), 2U);
+    EXPECT_EQ(seen[0], 1);  // the header
+    EXPECT_EQ(seen[1], 2);  // the first point is there before the second is computed
+    EXPECT_EQ(rows(place("run")), 7);
+    // Written in between or not, the bytes are the same.
+    options.write_seconds = 1e9;
+    options.progress = {};
+    run_sweep(small_study(), place("whole"), options);
+    for (const char* name : {results_name, summary_name})
+        EXPECT_EQ(read_whole("table", place("run") / name), read_whole("table", place("whole") / name));
+}
+
+TEST(Sweep, AnotherStudyInTheSameDirectoryIsRefused) {
+    const Directories place;
+    Experiment study = small_study(), other = study;
+    study.name = "mine";
+    other.name = "yours";
+    other.tasks.resize(1);
+    run_sweep(study, place("run"));
+    const std::string results = read_whole("results", place("run") / results_name);
+    const std::string message = "run directory must be new or that of the study 'yours', got '" +
+                                place("run").string() + "', which holds the study 'mine'";
+    test::expect_invalid([&] { run_sweep(other, place("run")); }, message);
+    test::expect_invalid([&] { plan_sweep(other, place("run")); }, message);
+    run_sweep(other, place("other"));
+    test::expect_invalid([&] { merge_sweeps({place("other")}, place("run")); }, message);
+    EXPECT_EQ(read_whole("results", place("run") / results_name), results);
+    // The same study with other points goes on.
+    study.tasks.push_back(study.tasks.front());
+    study.tasks.back().alpha = 0.3;
+    EXPECT_EQ(run_sweep(study, place("run")).computed, 1U);
+}
+
+/// A process that was killed before it wrote a provenance leaves no points, one whose provenance was lost does.
+TEST(Sweep, WithoutAProvenanceThePointsTellTheStudy) {
+    const Directories place;
+    Experiment study = small_study(), other = study;
+    study.tasks.resize(1);
+    other.tasks.erase(other.tasks.begin(), other.tasks.begin() + 2);
+    fs::create_directories(place("run"));
+    { const RunStore empty(place("run") / store_name); }
+    EXPECT_EQ(run_sweep(study, place("run")).computed, 1U);
+    fs::remove(place("run") / provenance_name);
+    test::expect_invalid([&] { run_sweep(other, place("run")); }, "which holds points of another study");
+    EXPECT_EQ(run_sweep(study, place("run")).computed, 0U);
+}
+
+TEST(SweepPlan, MemoryIsThatOfTheLargestTasksThatRunTogether) {
+    const Directories place;
+    const auto bytes = [&](const std::string& settings, std::size_t threads) {
+        SweepOptions options;
+        options.threads = threads;
+        return plan_sweep(parse_experiment("estimator = 'amp'\nwidth = 0.5\n" + settings, "study"),
+                          place("none"), options)
+            .bytes;
+    };
+    // n T d doubles, n = 0.1 * 100^2
+    const double tokens = 1000 * 2 * 100 * 8;
+    const double one = bytes("alpha = 0.1\ndim = 100", 4);
+    EXPECT_GT(one, tokens);
+    EXPECT_NEAR(bytes("alpha = 0.1\ndim = 100\nprecision = 'float'", 4), one - tokens / 2, 1);
+    EXPECT_NEAR(bytes("alpha = 0.1\ndim = 100\ntoken_storage = 'regenerate'", 4), one - tokens, 1);
+    const std::string four = "alpha = 0.1\ndim = 100\nseeds = 4";
+    EXPECT_EQ(bytes(four, 1), one);
+    EXPECT_GT(bytes(four, 2), one + tokens);
+    EXPECT_EQ(bytes(four, 8), bytes(four, 4));
+    // Large tasks run one after the other, with all threads.
+    EXPECT_EQ(bytes("alpha = 0.5\ndim = 1000\nseeds = 4", 4), bytes("alpha = 0.5\ndim = 1000", 1));
+}
+
+TEST(Points, AreNamedByAlphaWidthSeedAndWhatVaries) {
+    const Experiment study = parse_experiment(
+        "estimator = 'amp'\nwidth = 0.5\nalpha = 0.18\ndim = [20, 30]\nseeds = 2\n"
+        "[[run]]\nestimator = 'amp'\n[[run]]\nestimator = 'theory'\n",
+        "study");
+    const auto varying = varying_settings(points_of(study, {}));
+    EXPECT_EQ(describe(study.tasks.front(), varying), "amp, alpha 0.18, width 0.5, dim 20, seed 0");
+    EXPECT_EQ(describe(study.tasks.back(), varying), "theory, alpha 0.18, width 0.5");
 }
 
 TEST(Sweep, SummaryIsMeanAndStandardErrorOverSeeds) {
@@ -242,6 +340,7 @@ TEST(EstimatorTable, RowsKeepTheirWord) {
         EXPECT_EQ(own, entry.options.size()) << entry.name;
         EXPECT_EQ(entry.values.front(), "error");
         EXPECT_GT(entry.operations(task), 0);
+        EXPECT_GT(entry.bytes(task), 0);
         ThreadPool pool(1);
         TheoryErrors theory;
         const auto outcome = run_task(task, {pool, theory});

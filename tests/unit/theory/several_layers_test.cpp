@@ -213,7 +213,7 @@ TEST(StateEvolutionOfLayers, RejectsWrongArguments) {
     test::expect_invalid([&] { solve_state_evolution(SpectralCurve(problem.law), problem.channel, 0.1); },
                          "channel deep-softmax has 2 layer(s), got priors of 1");
     test::expect_invalid([&] { solve_state_evolution(problem.prior, problem.channel, -1); },
-                         "alpha must be positive and finite, got -1");
+                         "alpha must be non-negative and finite, got -1");
 }
 
 }  // namespace
