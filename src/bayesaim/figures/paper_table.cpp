@@ -51,7 +51,7 @@ alpha = "log:0.05:20:<24|60>"
 [[run]]
 estimator = "amp"
 width = <0.5|[0.1, 0.5, 2]>
-alpha = <[0.2, 0.5, 1, 2]|[0.1, 0.2, 0.5, 1, 2, 5, 10]>
+alpha = <[0.2, 0.5, 1]|[0.1, 0.2, 0.5, 1, 2, 5, 10]>
 damping = 0.2
 max_iterations = 250
 dim = 100
@@ -143,16 +143,16 @@ alpha = "0.02x:1.2x:<60|119>"
 [[run]]
 estimator = "amp"
 tokens = [2, 3]
-alpha = "<0.2x:1.2x:6|0.1x:1.2x:12>"
+alpha = "<0.2x:1.2x:5|0.1x:1.2x:12>"
 max_iterations = 500
 dim = 100
 seeds = <4|16>
 [[run]]
 estimator = "gd"
-alpha = "<0.2x:1.2x:6|0.1x:1.2x:12>"
+alpha = "<0.2x:1.2x:5|0.1x:1.2x:12>"
 dim = 100
 seeds = <2|8>
-starts = <6|32>
+starts = <4|32>
 steps = <800|3000>
 precision = "float"
 )";
@@ -161,7 +161,7 @@ Composition softmax(const Points& points, Size size) {
     Composition result =
         error_against_alpha("Softmax attention, ρ = 0.5: theory and algorithms",
                             fmt::format("vertical line: strong recovery;  {};  averages over {} starts",
-                                        describe_runs(points, size), size == Size::full ? 32 : 6));
+                                        describe_runs(points, size), size == Size::full ? 32 : 4));
     LineFigure& figure = result.figure;
     figure.x_label = "α (T^2 + T - 2)";
     const auto factor = [](int tokens) { return static_cast<double>(tokens * tokens + tokens - 2); };
@@ -198,7 +198,7 @@ estimator = "theory"
 alpha = "0.02x:1.1x:<55|109>"
 [[run]]
 estimator = "amp"
-alpha = "<0.3x:0.9x:4|0.1x:0.9x:9>"
+alpha = "<0.3x:0.9x:3|0.1x:0.9x:9>"
 dim = <100|120>
 seeds = <4|16>
 )";
@@ -287,10 +287,10 @@ width = 0.5
 [[run]]
 estimator = "theory"
 alpha = "0.03x:1.11x:<19|55>"
-integration_points = <256|4096>
+integration_points = <128|4096>
 [[run]]
 estimator = "amp"
-alpha = "<0.25x:0.9x:4|0.2x:1.1x:10>"
+alpha = "<0.3x:0.9x:3|0.2x:1.1x:10>"
 dim = <60|200>
 seeds = <3|8>
 max_iterations = 80
