@@ -118,8 +118,8 @@ void explain_differences(const Report& report) {
         const double expected = 100 / (*number("alpha") * *number("dim"));
         if (!z || !percent || std::abs(*z) < 4 || std::abs(*percent) > expected) continue;
         fmt::print(stderr,
-                   "bayesaim: theory is for large d. At alpha {:g} AMP is {:.1f}% off; corrections of order "
-                   "1/(alpha d) = {:.0f}% are expected at d = {:g}\n",
+                   "bayesaim: theory is for large d. At alpha {:g} AMP is {:.1f}% off; corrections up to the "
+                   "order of 1/(alpha d) = {:.0f}% are expected at d = {:g}\n",
                    *number("alpha"), *percent, expected, *number("dim"));
         return;
     }

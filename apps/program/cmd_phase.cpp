@@ -80,6 +80,8 @@ int run(const Arguments& arguments) {
     figures::PhaseFigure figure;
     figure.title = fmt::format("{} channel, T = {}", channel.name(), channel.tokens());
     figure.columns = alphas.size();
+    figure.log_alpha = alphas.logarithmic();
+    figure.log_width = widths.logarithmic();
     for (const Row& row : rows) {
         if (row.points.empty()) continue;  // interrupted before its end
         if (row.threshold) {

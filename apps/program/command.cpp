@@ -215,7 +215,8 @@ int Program::run(int argc, char** argv) {
         const std::vector<CLI::App*> chosen = app_->get_subcommands();
         const std::string help =
             app_->get_name() + (chosen.empty() ? "" : " " + chosen.front()->get_name()) + " --help";
-        const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !chosen.empty();
+        // A misspelled option is the mistake, also where it leaves a required one missing.
+        const bool extras = !chosen.empty() && !chosen.front()->remaining(true).empty();
         throw InvalidArgument(
             fmt::format("{} (see {})", extras ? unexpected(*chosen.front()) : error.what(), help));
     }

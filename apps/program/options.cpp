@@ -94,9 +94,7 @@ void ModelArguments::add_prior_to(Command& to) {
                       parse_number("--width", "a number, or one per layer: 0.4,0.8", piece));
               if (options.widths.empty()) throw_invalid("--width", "a number", "''");
           },
-          "width ratio rho = r/d of wishart and multi-head; a list 0.4,0.8 is one per layer, or in theory "
-          "and\n"
-          "threshold of one layer one curve each")
+          "width ratio rho = r/d of wishart and multi-head; for several layers one each: 0.4,0.8")
         .default_text("1");
     to.text("--spectrum", options.spectrum,
             "file of eigenvalues for the prior `spectrum`: one per line, or with a weight", "FILE");
@@ -125,6 +123,11 @@ model::Model ModelArguments::make() const {
     }
     if (options.prior == "spectrum" && options.spectrum.empty())
         throw_missing("--prior spectrum", "--spectrum FILE");
+    constexpr double wide = 10;  // a width that is rather meant as r
+    if (command.given("--width") && options.widths.front() > wide && !command.given("--quiet")) {
+        fmt::print(stderr, "bayesaim: --width is r/d: {0:g} stands for r = {0:g} d\n",
+                   options.widths.front());
+    }
     return model::make_model(options);
 }
 
@@ -163,8 +166,8 @@ void CommonArguments::add_to(Command& to) {
 }
 
 void CommonArguments::add_without_seed_to(Command& to) {
-    to.count("--threads", threads, 0, "number of threads (0: one per available core); results do not depend on it",
-             1024);
+    to.count("--threads", threads, 0,
+             "number of threads (0: one per available core); results do not depend on it", 1024);
     to.text("--format", format, "table, csv or json");
     if (!to.takes("--output"))
         to.text("--output", output, "file to write instead of standard output", "FILE");
@@ -204,7 +207,13 @@ int CommonArguments::publish(const Report& report, const std::function<bool(std:
         fmt::print(stderr, "bayesaim: {} of {} points did not converge; the first: {}\n", bad,
                    report.points.size(), first);
     }
-    return exit_code(bad == 0 || !strict, interrupted(), remark);
+    std::string where(remark);
+    if (report.points.empty() && report.summary.empty()) {
+        where = "no point was finished";
+    } else if (!output.empty()) {
+        where = fmt::format("the finished points are in '{}'", output);
+    }
+    return exit_code(bad == 0 || !strict, interrupted(), where);
 }
 
 void IntegrationArguments::add_to(Command& to) {
@@ -244,7 +253,7 @@ theory::StateEvolutionOptions IntegrationArguments::options(std::uint64_t seed, 
 void IntegrationArguments::describe(const channels::Channel& channel, std::uint64_t seed,
                                     Record& configuration) const {
     if (!channel.sampled()) return;
-    configuration["integration_points"] = integration.points * integration.shifts;
+    configuration["integration_points"] = integration.points;
     configuration["seed"] = seed;
 }
 

@@ -74,6 +74,18 @@ TEST_F(PredictCommand, WritesTheProbabilitiesOfEachRow) {
                 1e-12);
 }
 
+TEST_F(PredictCommand, SaysThatTheEstimateDidNotConverge) {
+    const auto early = place.file("early.h5");
+    const auto fit = bayesaim("fit " + training + " --iterations 2 --output " + early);
+    EXPECT_NE(fit.err.find("AMP did not converge (status iteration limit); give it more --iterations"),
+              std::string::npos)
+        << fit.err;
+    const auto run = bayesaim("predict " + early + " " + test + " --output " + predictions);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.err.find("did not converge (status iteration limit)"), std::string::npos) << run.err;
+    EXPECT_EQ(predict(test).err.find("did not converge"), std::string::npos);
+}
+
 TEST_F(PredictCommand, TokensAloneAreEnough) {
     const auto bare = place.file("bare.h5");
     cli::write_file(bare, {{"tokens", {{5, 2, 60}, std::vector<double>(600, 0.5)}}});

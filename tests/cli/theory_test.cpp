@@ -139,6 +139,23 @@ TEST(TheoryCommand, WithoutDataTheErrorIsThatOfThePrior) {
     cli::expect_bad_usage({"amp --alpha 0", "--alpha must be made of positive finite numbers"});
 }
 
+TEST(TheoryCommand, RemarksOnWhatIsLikelyAMistake) {
+    EXPECT_EQ(bayesaim("theory --width 50 --alpha 0.1").err,
+              "bayesaim: --width is r/d: 50 stands for r = 50 d\n");
+    EXPECT_EQ(bayesaim("theory --width 0.5 --alpha 0.1").err, "");
+    cli::expect_bad_usage({"theory --beta inf --alpha 0.1", "beta = infinity is the channel hardmax"});
+}
+
+TEST(PhaseCommand, SampledErrorsHaveTheirStandardError) {
+    const auto points =
+        bayesaim(
+            "phase --channel hardmax --tokens 3 --alpha 0.2 --width 0.5 --integration-points 16 "
+            "--format json")
+            .json()["points"];
+    EXPECT_GT(points[0]["standard_error"], 1e-4);
+    EXPECT_LT(points[0]["standard_error"], 0.05);
+}
+
 TEST(TheoryCommand, SeveralWidthsGiveOneCurveEach) {
     const cli::Workplace place;
     const auto run =
@@ -169,6 +186,7 @@ TEST(CommandLine, SuggestsTheOptionThatWasMeant) {
     cli::expect_bad_usage({"theory --r 50 --alpha 0.1", "did you mean --width, which is r/d?"});
     cli::expect_bad_usage({"theory --T 3 --alpha 0.1", "unknown option --T; did you mean --tokens?"});
     cli::expect_bad_usage({"amp -d 50 --alpha 0.1", "unknown option -d; did you mean --dim?"});
+    cli::expect_bad_usage({"theory --alhpa 0.1", "unknown option --alhpa; did you mean --alpha?"});
     cli::expect_bad_usage(
         {"theory --elephant 3 --alpha 0.1", "unknown option --elephant (see bayesaim theory"});
     cli::expect_bad_usage({"theory 0.5 --alpha 0.1", "unexpected argument '0.5'"});
@@ -211,13 +229,16 @@ TEST(TheoryCommand, SampledGeneralizationErrorHasItsStandardError) {
     EXPECT_LT(claimed, variance * 5 / 0.21);
 }
 
-/// Ctrl-C prints the finished points; nothing was printed before.
-TEST(TheoryCommand, CtrlCPrintsTheFinishedPoints) {
+/// After ten seconds a line shows that something happens, and how long it still takes. Ctrl-C prints the finished
+/// points.
+TEST(TheoryCommand, IsNotSilentAndCtrlCPrintsTheFinishedPoints) {
     const auto run = cli::bayesaim_interrupted(
         "theory --channel hardmax --tokens 3 --width 0.5 --alpha log:0.1:1:200 --integration-points 16 "
         "--format json",
-        "6");
+        "11");
     EXPECT_EQ(run.exit_code, 130);
+    EXPECT_NE(run.err.find("bayesaim: 10 s, "), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("% done, about "), std::string::npos) << run.err;
     EXPECT_GT(run.json()["points"].size(), 0U);
     EXPECT_LT(run.json()["points"].size(), 200U);
 }

@@ -2,6 +2,7 @@
 #include "bayesaim/channels/softmax.hpp"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "bayesaim/channels/expectations/output_disagreement.hpp"
@@ -12,6 +13,8 @@ namespace bayesaim::channels {
 
 Softmax::Softmax(int tokens, double beta) : tokens_(tokens), beta_(beta), scale_(pair_scales(tokens)) {
     check_at_least("softmax channel: tokens", tokens, 2);
+    if (beta == std::numeric_limits<double>::infinity())
+        throw_invalid("softmax channel: beta", "finite (beta = infinity is the channel hardmax)", beta);
     check_positive("softmax channel: beta", beta);
     check_between("softmax channel: beta", beta, 1e-6, 1e6);
 }

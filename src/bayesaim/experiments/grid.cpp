@@ -30,9 +30,9 @@ Grid::Grid(std::string_view name, std::string_view text, Zero zero) : name_(name
     };
 
     std::vector<std::string_view> parts = split(text, ':');
-    const bool logarithmic = parts.front() == "log";
-    if (logarithmic) parts.erase(parts.begin());
-    if (parts.size() == 1 && !logarithmic) {
+    logarithmic_ = parts.front() == "log";
+    if (logarithmic_) parts.erase(parts.begin());
+    if (parts.size() == 1 && !logarithmic_) {
         for (const std::string_view word : split(parts.front(), ',')) values_.push_back(number(word));
     } else if (parts.size() == 3) {
         const double start = number(parts[0]), stop = number(parts[1]);
@@ -45,7 +45,7 @@ Grid::Grid(std::string_view name, std::string_view text, Zero zero) : name_(name
             // The end points are exact.
             values_.push_back(i == 0            ? start
                               : i == *count - 1 ? stop
-                              : logarithmic     ? start * std::pow(stop / start, fraction)
+                              : logarithmic_    ? start * std::pow(stop / start, fraction)
                                                 : start + fraction * (stop - start));
         }
     } else {

@@ -18,6 +18,7 @@ class Grid {
     Grid(std::string_view name, std::string_view text, Zero zero = Zero::refused);
 
     bool relative() const { return relative_; }
+    bool logarithmic() const { return logarithmic_; }
     std::size_t size() const { return values_.size(); }
 
     /// The numbers of the grid; a relative grid needs the unit.
@@ -26,7 +27,7 @@ class Grid {
   private:
     std::string name_;
     std::vector<double> values_;
-    bool relative_ = false;
+    bool relative_ = false, logarithmic_ = false;
 };
 
 }  // namespace bayesaim::experiments

@@ -144,7 +144,7 @@ alpha = "0.02x:1.2x:<60|119>"
 estimator = "amp"
 tokens = [2, 3]
 alpha = "<0.2x:1.2x:5|0.1x:1.2x:12>"
-max_iterations = 500
+max_iterations = <300|500>
 dim = 100
 seeds = <4|16>
 [[run]]
@@ -153,7 +153,7 @@ alpha = "<0.2x:1.2x:5|0.1x:1.2x:12>"
 dim = 100
 seeds = <2|8>
 starts = <4|32>
-steps = <800|3000>
+steps = <500|3000>
 precision = "float"
 )";
 

@@ -27,6 +27,8 @@ void draw(const PhaseFigure& figure, const std::filesystem::path& output) {
         "set lmargin at screen 0.14\nset rmargin at screen 0.8\nset bmargin at screen 0.16\nset tmargin at "
         "screen 0.9\n",
         figure.title, *low_alpha, *high_alpha, *low_width, *high_width);
+    if (figure.log_alpha) script += "set logscale x\n";
+    if (figure.log_width) script += "set logscale y\n";
     if (!figure.line_alpha.empty()) {
         const std::size_t middle = figure.line_alpha.size() / 4;
         script += fmt::format("set label 'strong recovery' at {},{} front offset 1,0 tc rgb 'white'\n",

@@ -12,6 +12,7 @@ struct PhaseFigure {
     std::vector<double> alpha, width, error;     ///< one entry per point, alpha running fastest
     std::vector<double> line_alpha, line_width;  ///< the threshold
     std::size_t columns = 0;                     ///< points with the same width
+    bool log_alpha = false, log_width = false;   ///< logarithmic axes
 };
 
 void draw(const PhaseFigure& figure, const std::filesystem::path& output);
