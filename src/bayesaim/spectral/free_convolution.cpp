@@ -32,20 +32,17 @@ double bracketed_root(Function f, double low, double high, double f_low, double 
 
 }  // namespace
 
-FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance, double accuracy)
-    : law_(&law), noise_(noise_variance), accuracy_(accuracy) {
+FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
+    : law_(&law), noise_(noise_variance) {
     check_positive("noise variance", noise_variance);
     check_between("noise variance", noise_variance, 1e-30, 1e30);
+    if (take_known_bulks()) return;
     find_bulks();
     bool converged = true;
     double tolerance = 0;
     for (Bulk& bulk : bulks_) {
         bulk.first = nodes_.size();
-        // Long panels are mostly enough for a coarse rule.
-        const bool coarse = accuracy_ >= 1e-10;
-        const bool done = bulk.singularities.empty()
-                              ? add_trapezoid_rule(bulk)
-                              : (coarse && add_graded_rule(bulk, 4)) || add_graded_rule(bulk, 2.4);
+        const bool done = bulk.singularities.empty() ? add_trapezoid_rule(bulk) : add_graded_rule(bulk);
         converged = converged && done;
         bulk.last = nodes_.size();
         tolerance = std::max(tolerance, quadrature_tolerance(bulk.u));
@@ -59,6 +56,22 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance, 
             bulk.last = nodes_.size();
         }
     }
+}
+
+/// Returns false if the law knows none, or if their mass is not 1.
+bool FreeConvolution::take_known_bulks() {
+    for (CurveBulk& known : law_->known_bulks(noise_)) {
+        bulks_.push_back({known.u, {}, known.lambda, nodes_.size(), nodes_.size() + known.nodes.size()});
+        nodes_.insert(nodes_.end(), known.nodes.begin(), known.nodes.end());
+    }
+    const double sum = mass();
+    if (std::abs(sum - 1) <= 1e-12) {
+        for (Node& node : nodes_) node.weight /= sum;
+        return true;
+    }
+    bulks_.clear();
+    nodes_.clear();
+    return false;
 }
 
 // ------------------------------------------------------------------------------------------- the curve v(u)
@@ -342,12 +355,20 @@ double FreeConvolution::solve_outside(double u_low, double u_high, double lambda
     return bracketed_root(excess, u_low, u_high, at_low, at_high);
 }
 
+ErrorPoint error_point(const SpectralLaw& law, double noise_variance) {
+    check_positive("noise variance", noise_variance);
+    check_between("noise variance", noise_variance, 1e-30, 1e30);
+    if (const auto known = law.known_error(noise_variance)) return *known;
+    const FreeConvolution spectrum(law, noise_variance);
+    return {spectrum.mmse(), spectrum.mmse_derivative()};
+}
+
 double mmse(const SpectralLaw& law, double noise_variance) {
     // Below what the engine resolves the limit holds: mmse(D)/D -> 1 - sum of squared atom weights.
     constexpr double smallest = 1e-28;
     if (noise_variance > 0 && noise_variance < smallest)
         return (1 - law.atomic_concentration()) * noise_variance;
-    return FreeConvolution(law, noise_variance).mmse();
+    return error_point(law, noise_variance).error;
 }
 
 double prior_free_entropy(const SpectralLaw& law, double inverse_noise_variance) {

@@ -27,8 +27,8 @@ struct SpectrumPoint {
 /// The conditional law of an eigenvalue x of S given one of the noisy matrix has weight D dmu(x)/|w - x|^2;
 /// `denoised` is its mean, and mmse the average over lambda of its variance D (1 - D |G(w)|^2).
 ///
-/// The constructor finds the bulks and an adapted quadrature rule on them; all integrals are then sums. The
-/// law must outlive the object.
+/// The constructor takes the bulks and nodes that the law knows (SpectralLaw::known_bulks), or finds the bulks
+/// and an adapted quadrature rule on them; all integrals are then sums. The law must outlive the object.
 ///
 /// Accepts D from 1e-30 to 1e30, for laws of variance about 1. mmse is right to 1e-12 or so for D from 1e-10
 /// to 1e10. Below, the relative error is at most about 1e-16/sqrt(D), because lambda has lost those digits:
@@ -36,9 +36,9 @@ struct SpectrumPoint {
 /// digits (1e-10 is left at D = 1e20), and with many atoms take seconds at D = 1e16 and much longer beyond.
 class FreeConvolution {
   public:
-    /// D = noise_variance > 0. `accuracy` is the error of the integrals, relative to 1 for the mass and to
-    /// min(D, Var) for mmse.
-    FreeConvolution(const SpectralLaw& law, double noise_variance, double accuracy = 1e-13);
+    /// D = noise_variance > 0. The rule aims at errors of 1e-13, relative to 1 for the mass and to min(D, Var)
+    /// for mmse.
+    FreeConvolution(const SpectralLaw& law, double noise_variance);
 
     /// The spectrum at lambda, inside or outside the bulks.
     SpectrumPoint at(double lambda) const;
@@ -75,19 +75,13 @@ class FreeConvolution {
         Interval lambda;                         // psi of the ends
         std::size_t first = 0, last = 0;         // its nodes, ascending
     };
-    struct Node {
-        double u = 0, v = 0, lambda = 0;
-        double slope = 0;     // psi'(u)
-        double weight = 0;    // in integrals over u
-        double denoised = 0;  // mean and variance of x given lambda
-        double variance = 0;
-        double probability() const { return weight * slope * v; }  // pi D times its mass under mu_D
-    };
+    using Node = CurveNode;
     struct Height {
         double u, y, low, high;  // y = v^2 in (low, high)
         std::size_t node;
     };
 
+    bool take_known_bulks();
     double clearance(double u) const;
     void find_bulks();
     void find_singularities(Bulk& bulk, double gap_below, double gap_above,
@@ -101,7 +95,7 @@ class FreeConvolution {
     std::array<double, 2> convergence_probes(const Node& node) const;
     bool add_trapezoid_rule(const Bulk& bulk);
     std::vector<Node> twice_as_many(const Interval& u, const std::vector<Node>& nodes) const;
-    bool add_graded_rule(const Bulk& bulk, double longest_panel);
+    bool add_graded_rule(const Bulk& bulk);
     void add_adaptive_rule(const Bulk& bulk);
     void add_panels(const Interval& u, double theta_low, double theta_high, int depth);
     Complex solve_inside(const Bulk& bulk, double lambda) const;
@@ -112,10 +106,12 @@ class FreeConvolution {
 
     const SpectralLaw* law_;
     double noise_;  // D
-    double accuracy_;
     std::vector<Bulk> bulks_;
     std::vector<Node> nodes_;
 };
+
+/// mmse(D) and its slope: by SpectralLaw::known_error if the law has it, otherwise by FreeConvolution.
+ErrorPoint error_point(const SpectralLaw& law, double noise_variance);
 
 /// Bayes-optimal error of estimating S from S + sqrt(D) Xi, per dimension.
 double mmse(const SpectralLaw& law, double noise_variance);

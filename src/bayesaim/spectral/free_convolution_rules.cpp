@@ -92,10 +92,10 @@ void FreeConvolution::find_singularities(Bulk& bulk, double gap_below, double ga
     if (gap_above > 0) add(pi, 2 * std::sqrt(gap_above / width));
 }
 
-/// Error that the rule of a bulk aims at, in units of the probes below: the requested accuracy, or the
+/// Error that the rule of a bulk aims at, in units of the probes below: 1e-13, or the
 /// round-off of u if that is larger, for a narrow bulk far from the mean.
 double FreeConvolution::quadrature_tolerance(const Interval& u) const {
-    return std::max(accuracy_, 20 * epsilon * std::max(std::abs(u.low), std::abs(u.high)) / (u.high - u.low));
+    return std::max(1e-13, 20 * epsilon * std::max(std::abs(u.low), std::abs(u.high)) / (u.high - u.low));
 }
 
 /// The two integrands that must converge: the mass, and mmse relative to min(D, Var S).
@@ -163,7 +163,8 @@ std::vector<FreeConvolution::Node> FreeConvolution::twice_as_many(const Interval
 /// Gauss-Kronrod panels in s, theta = theta0 + distance sinh(s) around each singularity. They resolve all
 /// scales equally well, because in s no singularity is nearer than i pi/2. Returns false, and adds no nodes,
 /// if they have not converged.
-bool FreeConvolution::add_graded_rule(const Bulk& bulk, double longest_panel) {
+bool FreeConvolution::add_graded_rule(const Bulk& bulk) {
+    constexpr double longest_panel = 2.4;
     using Kronrod = boost::math::quadrature::gauss_kronrod<double, 31>;  // abscissas 0, +-x1, +-x2, ...
     using Gauss = boost::math::quadrature::gauss<double, 15>;            // every other abscissa of Kronrod
     constexpr int size = 31, middle_index = size / 2;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/spectral/marchenko_pastur_curve.hpp"
 
 namespace bayesaim::spectral {
 namespace {
@@ -33,9 +34,10 @@ MarchenkoPasturLaw::MarchenkoPasturLaw(double width) {
     check_between("width", width, 1e-20, 1e20);
     mean_ = std::sqrt(width);
     inverse_root_width_ = 1 / mean_;
+    excess_ = (1 - width) / width;
 }
 
-MarchenkoPasturLaw MarchenkoPasturLaw::semicircle() { return {0.0, 0.0}; }
+MarchenkoPasturLaw MarchenkoPasturLaw::semicircle() { return {0.0, 0.0, -1.0}; }
 
 std::vector<Interval> MarchenkoPasturLaw::centred_support() const {
     const Interval bulk{inverse_root_width_ - 2, inverse_root_width_ + 2};
@@ -84,6 +86,22 @@ double MarchenkoPasturLaw::log_potential(Complex z) const {
     Complex series = 0;  // |x| <= 0.2: the omitted terms are below 1e-18
     for (int k = 26; k >= 2; --k) series = 1.0 / k - x * series;
     return std::log(std::abs(pole)) + std::real(series / (t * t));
+}
+
+std::optional<ErrorPoint> MarchenkoPasturLaw::known_error(double noise_variance) const {
+    if (inverse_root_width_ == 0)
+        return ErrorPoint{noise_variance / (1 + noise_variance), 1 / std::pow(1 + noise_variance, 2)};
+    constexpr double largest =
+        100;  // beyond, the slope 1 - ... loses digits; FreeConvolution has another form
+    if (noise_variance > largest) return std::nullopt;
+    return MarchenkoPasturCurve(inverse_root_width_, excess_, noise_variance).error();
+}
+
+std::vector<CurveBulk> MarchenkoPasturLaw::known_bulks(double noise_variance) const {
+    // Below, lambda does not resolve the bulk of the atom, and the engine knows how to go on.
+    constexpr double smallest = 1e-12;
+    if (inverse_root_width_ == 0 || noise_variance < smallest) return {};
+    return MarchenkoPasturCurve(inverse_root_width_, excess_, noise_variance).bulks();
 }
 
 }  // namespace bayesaim::spectral

@@ -23,16 +23,19 @@ class MarchenkoPasturLaw final : public SpectralLaw {
     Transform stieltjes(Complex z) const override;
     Transform moment_transform(Complex z) const override;
     double log_potential(Complex z) const override;
+    std::optional<ErrorPoint> known_error(double noise_variance) const override;
+    std::vector<CurveBulk> known_bulks(double noise_variance) const override;
 
   private:
-    MarchenkoPasturLaw(double inverse_root_width, double mean)
-        : inverse_root_width_(inverse_root_width), mean_(mean) {}
+    MarchenkoPasturLaw(double inverse_root_width, double mean, double excess)
+        : inverse_root_width_(inverse_root_width), mean_(mean), excess_(excess) {}
 
     struct Joukowski;
     Joukowski joukowski(Complex z) const;
 
     double inverse_root_width_;  // 1/s
     double mean_;                // s; 0 for the semicircle
+    double excess_;              // 1/s^2 - 1
 };
 
 }  // namespace bayesaim::spectral

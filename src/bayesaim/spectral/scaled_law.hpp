@@ -24,6 +24,8 @@ class ScaledLaw final : public SpectralLaw {
     double log_potential(Complex z) const override {
         return law_->log_potential(z / factor_) + std::log(factor_);
     }
+    std::optional<ErrorPoint> known_error(double noise_variance) const override;
+    std::vector<CurveBulk> known_bulks(double noise_variance) const override;
 
   private:
     std::shared_ptr<const SpectralLaw> law_;

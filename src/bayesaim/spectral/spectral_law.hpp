@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <complex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,27 @@ struct Interval {
 /// A transform and its derivative at one point.
 struct Transform {
     Complex value, derivative;
+};
+
+/// mmse(D), the error of estimating S from S + sqrt(D) Xi, and d mmse / dD.
+struct ErrorPoint {
+    double error = 0, slope = 0;
+};
+
+/// A node of an integral over the law mu_D of S + sqrt(D) Xi; see FreeConvolution.
+struct CurveNode {
+    double u = 0, v = 0, lambda = 0;
+    double slope = 0;     ///< psi'(u)
+    double weight = 0;    ///< in integrals over u
+    double denoised = 0;  ///< mean and variance of x given lambda
+    double variance = 0;
+    double probability() const { return weight * slope * v; }  ///< pi D times its mass under mu_D
+};
+
+/// One bulk of mu_D: its ends, and its nodes, ascending.
+struct CurveBulk {
+    Interval u{}, lambda{};
+    std::vector<CurveNode> nodes{};
 };
 
 /// A probability law mu of eigenvalues: the large-d spectrum of a weight matrix S.
@@ -45,6 +67,11 @@ class SpectralLaw {
 
     /// Re int log(z - x) dmu(x) of the centred law.
     virtual double log_potential(Complex z) const = 0;
+
+    /// mmse(D) and its slope, if the law has them without the engine of FreeConvolution.
+    virtual std::optional<ErrorPoint> known_error(double /*noise_variance*/) const { return std::nullopt; }
+    /// The bulks of mu_D of the centred law, if they are known without that engine; otherwise none.
+    virtual std::vector<CurveBulk> known_bulks(double /*noise_variance*/) const { return {}; }
 
     double second_moment() const { return variance() + mean() * mean(); }  ///< kappa2 = tr S^2
 };

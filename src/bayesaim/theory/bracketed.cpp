@@ -17,7 +17,6 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
     const double smallest = 1e-10 * scale;
     double low = std::log(smallest), high = std::log(scale / c);
     double x = std::clamp(std::log(scale) + std::log(1 / c - 1 / limit), low, high);
-    auto accuracy = EstimationCurve::Accuracy::coarse;
     struct {
         double x = 0, excess = 0, log_slope = 0;
     } previous;
@@ -30,7 +29,7 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
     };
     for (result.iterations = 1; result.iterations <= options.max_iterations; ++result.iterations) {
         const double noise_variance = std::exp(x);
-        const auto [error, slope] = prior.at(noise_variance, accuracy);
+        const auto [error, slope] = prior.at(noise_variance);
         const double ratio = error / noise_variance, excess = std::log(ratio / c);
         (excess > 0 ? low : high) = x;
         if (excess < 0 && noise_variance <= smallest) {
@@ -49,10 +48,7 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
             next = refined;
         }
         previous = {x, excess, log_slope};
-        if (left <= 0.1 * options.tolerance && accuracy == EstimationCurve::Accuracy::full) {
-            return finish(std::exp(next), Termination::converged);
-        }
-        if (std::abs(next - x) < 1e-2) accuracy = EstimationCurve::Accuracy::full;
+        if (left <= 0.1 * options.tolerance) return finish(std::exp(next), Termination::converged);
         if (!(next > low && next < high)) next = 0.5 * (low + high);
         x = next;
     }

@@ -45,17 +45,15 @@ const spectral::SpectralLaw& SpectralCurve::only_law() const {
     return *laws_[0];
 }
 
-EstimationCurve::Point SpectralCurve::at(double noise_variance, Accuracy accuracy) const {
-    const spectral::FreeConvolution spectrum(only_law(), noise_variance,
-                                             accuracy == Accuracy::full ? 1e-13 : 1e-8);
-    return {spectrum.mmse(), spectrum.mmse_derivative()};
+EstimationCurve::Point SpectralCurve::at(double noise_variance) const {
+    return spectral::error_point(only_law(), noise_variance);
 }
 
 double SpectralCurve::free_entropy(double inverse_noise_variance) const {
     return spectral::prior_free_entropy(only_law(), inverse_noise_variance);
 }
 
-EstimationCurve::Point SmallWidthCurve::at(double t, Accuracy) const {
+EstimationCurve::Point SmallWidthCurve::at(double t) const {
     check_positive("noise variance", t);
     if (t >= 1) return {1, 0};
     return {t * (2 - t), 2 - 2 * t};

@@ -14,13 +14,8 @@ using spectral::Laws;
 /// Cov(N) = qhat^-1 x GOE, as a function of the precision qhat. All matrices are 1 x 1 for one layer.
 class EstimationCurve {
   public:
-    /// One layer: the error at one noise variance D = 1/qhat.
-    struct Point {
-        double error = 0;  ///< E(D) = Q - q
-        double slope = 0;  ///< dE/dD
-    };
-    /// `coarse` allows errors of about 1e-8, for iterations that are far from convergence.
-    enum class Accuracy { full, coarse };
+    /// One layer: the error E = Q - q at one noise variance D = 1/qhat, and dE/dD.
+    using Point = spectral::ErrorPoint;
 
     virtual ~EstimationCurve() = default;
     virtual int layers() const { return 1; }
@@ -34,7 +29,7 @@ class EstimationCurve {
     /// Estimate of the relative error of Tr C; 0 for one layer.
     virtual double covariance_error(const Overlap&) const { return 0; }
 
-    virtual Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const = 0;  ///< one layer
+    virtual Point at(double noise_variance) const = 0;  ///< one layer
     /// I_in(qhat), I_in' = q/4, of one layer.
     virtual double free_entropy(double inverse_noise_variance) const = 0;
 
@@ -54,7 +49,7 @@ class SpectralCurve final : public EstimationCurve {
     double recovery_ratio() const override;
     Overlap covariance(const Overlap& precision) const override;
     double covariance_error(const Overlap& precision) const override;
-    Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const override;
+    Point at(double noise_variance) const override;
     double free_entropy(double inverse_noise_variance) const override;
 
   private:
@@ -72,7 +67,7 @@ class SmallWidthCurve final : public EstimationCurve {
     Overlap known_overlap() const override { return linalg::scalar_overlap(0); }
     Overlap prior_error() const override { return linalg::scalar_overlap(1); }
     double recovery_ratio() const override { return 2; }
-    Point at(double noise_variance, Accuracy accuracy = Accuracy::full) const override;
+    Point at(double noise_variance) const override;
     double free_entropy(double inverse_noise_variance) const override;
 };
 

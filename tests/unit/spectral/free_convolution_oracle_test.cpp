@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The engine against the roots of a cubic in 50 digits (support/cubic_oracle.hpp).
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "support/cubic_oracle.hpp"
 #include "support/generators.hpp"
 #include "support/tolerance.hpp"
+#include "support/without_curve.hpp"
 
 namespace bayesaim::spectral {
 namespace {
@@ -24,6 +26,14 @@ using test::TwoAtomsOracle;
 using test::WishartOracle;
 
 constexpr double agreement = 1e-10;
+
+/// Marchenko-Pastur with its explicit curve, and hidden from the engine.
+struct TwoWays {
+    explicit TwoWays(double width) : curve(width), engine(curve) {}
+    MarchenkoPasturLaw curve;
+    test::WithoutCurve engine;
+    std::array<const SpectralLaw*, 2> both() const { return {&curve, &engine}; }
+};
 
 double as_double(const test::Real& x) { return static_cast<double>(x); }
 
@@ -82,12 +92,13 @@ void expect_same_edges(const FreeConvolution& engine, const CubicOracle& oracle)
 RC_GTEST_PROP(FreeConvolution, WishartDensityHilbertTransformAndShrinkageSolveTheCubic, ()) {
     const double width = test::log_uniform(1e-4, 1e4), noise = test::log_uniform(1e-10, 1e10);
     RC_LOG() << "width " << width << ", noise variance " << noise << '\n';
-    const MarchenkoPasturLaw law(width);
-    const FreeConvolution engine(law, noise);
+    const TwoWays laws(width);
+    const FreeConvolution curve(laws.curve, noise), engine(laws.engine, noise);
     const WishartOracle oracle(width, noise);
     for (const double lambda : probes(oracle)) {
         RC_LOG() << "at " << lambda << '\n';
-        RC_ASSERT(pointwise_error(engine, oracle, law.mean(), noise, lambda) <= 1);
+        RC_ASSERT(pointwise_error(curve, oracle, laws.curve.mean(), noise, lambda) <= 1);
+        RC_ASSERT(pointwise_error(engine, oracle, laws.curve.mean(), noise, lambda) <= 1);
     }
 }
 
@@ -96,19 +107,21 @@ RC_GTEST_PROP(FreeConvolution, WishartEdgesAreTheZerosOfTheDiscriminant, ()) {
     const double merging = width < 1 ? WishartOracle::merging_noise(width) : 0;
     RC_PRE(std::abs(noise - merging) > 1e-3 * merging);  // there edges are the roots of a double root
     RC_LOG() << "width " << width << ", noise variance " << noise << '\n';
-    const MarchenkoPasturLaw law(width);
-    expect_same_edges(FreeConvolution(law, noise), WishartOracle(width, noise));
+    const TwoWays laws(width);
+    for (const SpectralLaw* law : laws.both())
+        expect_same_edges(FreeConvolution(*law, noise), WishartOracle(width, noise));
 }
 
 RC_GTEST_PROP(FreeConvolution, WishartMmseIsThatOfTheIntegratedCubic, ()) {
     if (test::integer(0, 3) > 0) return;  // the oracle is slow: a quarter of the cases
     const double width = test::log_uniform(1e-3, 1e4), noise = test::log_uniform(1e-6, 10);
     RC_LOG() << "width " << width << ", noise variance " << noise << '\n';
-    const MarchenkoPasturLaw law(width);
+    const TwoWays laws(width);
     const double expected = WishartOracle(width, noise).mmse();
     // int mu^3 in double precision, of which a part mmse/D is left.
     const double oracle_roundoff = 20 * test::epsilon * noise / expected;
-    RC_ASSERT(test::relative_error(mmse(law, noise), expected) <= agreement + oracle_roundoff);
+    for (const SpectralLaw* law : laws.both())
+        RC_ASSERT(test::relative_error(mmse(*law, noise), expected) <= agreement + oracle_roundoff);
 }
 
 RC_GTEST_PROP(FreeConvolution, TwoAtomsDensityHilbertTransformAndShrinkageSolveTheCubic, ()) {
@@ -144,13 +157,15 @@ TEST(FreeConvolution, WishartBulksMergeWhereTheDiscriminantHasADoubleRoot) {
     EXPECT_EQ(FreeConvolution(half, 0.01).edges().size(), 2U);
     EXPECT_EQ(FreeConvolution(half, 0.02).edges().size(), 1U);
     for (const double width : {1e-3, 0.1, 0.5, 0.9}) {
-        const MarchenkoPasturLaw law(width);
-        double low = 1e-10, high = 1e10;
-        while (high / low > 1 + 1e-14) {
-            const double middle = std::sqrt(low * high);
-            (FreeConvolution(law, middle).edges().size() == 2 ? low : high) = middle;
+        const TwoWays laws(width);
+        for (const SpectralLaw* law : laws.both()) {
+            double low = 1e-10, high = 1e10;
+            while (high / low > 1 + 1e-14) {
+                const double middle = std::sqrt(low * high);
+                (FreeConvolution(*law, middle).edges().size() == 2 ? low : high) = middle;
+            }
+            EXPECT_LE(test::relative_error(low, WishartOracle::merging_noise(width)), 1e-9) << width;
         }
-        EXPECT_LE(test::relative_error(low, WishartOracle::merging_noise(width)), 1e-9) << width;
     }
 }
 
@@ -161,9 +176,11 @@ RC_GTEST_PROP(FreeConvolution, MassIsOneWhereBulksMerge, ()) {
     for (int repeat = 0; repeat < 30; ++repeat) {
         const double width = test::log_uniform(1e-4, 0.99), shift = random_shift();
         RC_LOG() << "width " << width << ", shift " << shift << '\n';
-        const MarchenkoPasturLaw law(width);
-        const FreeConvolution spectrum(law, WishartOracle::merging_noise(width) * (1 + shift));
-        RC_ASSERT(test::relative_error(spectrum.mass(), 1) <= agreement);
+        const TwoWays laws(width);
+        for (const SpectralLaw* law : laws.both()) {
+            const FreeConvolution spectrum(*law, WishartOracle::merging_noise(width) * (1 + shift));
+            RC_ASSERT(test::relative_error(spectrum.mass(), 1) <= agreement);
+        }
     }
 }
 
@@ -171,10 +188,11 @@ RC_GTEST_PROP(FreeConvolution, MmseIsThatOfTheIntegratedCubicWhereBulksMerge, ()
     const double width = test::log_uniform(1e-3, 0.9), shift = random_shift();
     RC_LOG() << "width " << width << ", shift " << shift << '\n';
     const double noise = WishartOracle::merging_noise(width) * (1 + shift);
-    const MarchenkoPasturLaw law(width);
+    const TwoWays laws(width);
     const double expected = WishartOracle(width, noise).mmse();
     const double oracle_roundoff = 20 * test::epsilon * noise / expected;
-    RC_ASSERT(test::relative_error(mmse(law, noise), expected) <= agreement + oracle_roundoff);
+    for (const SpectralLaw* law : laws.both())
+        RC_ASSERT(test::relative_error(mmse(*law, noise), expected) <= agreement + oracle_roundoff);
 }
 
 TEST(FreeConvolution, RulesOfEqualStepsThatOnlyLookConvergedAreNotTrusted) {
@@ -184,11 +202,13 @@ TEST(FreeConvolution, RulesOfEqualStepsThatOnlyLookConvergedAreNotTrusted) {
                                        std::pair{0.0183316900049822, 21.777724840406485},
                                        std::pair{0.013627060339530775, 32.635254716580199},
                                        std::pair{0.91606888177494172, 7.0048430948445436e-06}}) {
-        const MarchenkoPasturLaw law(width);
-        const FreeConvolution spectrum(law, noise);
-        const std::string place = "width " + std::to_string(width);
-        mass.add(test::relative_error(spectrum.mass(), 1), place);
-        error.add(test::relative_error(spectrum.mmse(), WishartOracle(width, noise).mmse()), place);
+        const TwoWays laws(width);
+        for (const SpectralLaw* law : laws.both()) {
+            const FreeConvolution spectrum(*law, noise);
+            const std::string place = "width " + std::to_string(width);
+            mass.add(test::relative_error(spectrum.mass(), 1), place);
+            error.add(test::relative_error(spectrum.mmse(), WishartOracle(width, noise).mmse()), place);
+        }
     }
 }
 
