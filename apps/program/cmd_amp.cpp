@@ -131,6 +131,7 @@ int run(const Arguments& arguments) {
     synthetic.storage = data::parse_token_storage("--token-storage", arguments.storage);
     synthetic.precision = data::parse_precision("--precision", arguments.precision);
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
+    arguments.amp.check();
     const experiments::Grid grid("--alpha", arguments.alpha);
     arguments.check_writable();
     check_writable(arguments.record);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "bayesaim/core/checks.hpp"
 #include "bayesaim/denoisers/rotation_invariant.hpp"
 
 #include "program/commands.hpp"
@@ -16,9 +15,8 @@ struct Arguments : CommonArguments {
 int run(const Arguments& arguments) {
     const double noise_variance = arguments.noise.noise_variance;
     const int dim = arguments.noise.dim;
-    check_positive("noise variance", noise_variance);
     arguments.check_writable();
-    const auto prior = arguments.noise.model.make_prior();
+    const auto prior = arguments.noise.make_prior();
     ThreadPool pool(arguments.thread_count());
 
     Report report{"denoise", arguments.noise.describe(*prior)};
@@ -48,7 +46,7 @@ void add_denoise(Program& program) {
         run);
     arguments.noise.add_to(command);
     command.count("--seeds", arguments.seeds, 1, "number of matrices");
-    arguments.add_to(command);
+    arguments.add_to(command, Arguments::Points::never_fail);
     command.footer("Example:\n  bayesaim denoise --width 0.5 --noise-variance 0.5 --dim 1000");
 }
 

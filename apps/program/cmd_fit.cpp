@@ -53,6 +53,7 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
 }
 
 int run(Arguments arguments) {
+    arguments.amp.check();
     const data::DatasetHeader header = data::read_dataset_header(arguments.file);
     check_output_file(arguments.output, {arguments.file});
     complete_from(header, arguments);

@@ -76,7 +76,7 @@ void add_generate(Program& program) {
     command.flag("--test", arguments.test,
                  "other samples of the same weights: a test set for the data of the same --seed");
     command.flag("--no-weights", arguments.no_weights, "leave the weights S_1 .. S_L out of the file");
-    arguments.add_to(command);
+    arguments.add_to(command, Arguments::Points::never_fail);
     command.option("--output")
         .required()
         .type_name("FILE.h5")

@@ -41,6 +41,7 @@ int run(const Arguments& arguments) {
         check_at_least("points of --width for a picture", static_cast<long long>(width_values.size()), 2);
     }
     ThreadPool pool(arguments.thread_count());
+    pool.stop_when(interrupted);
     const theory::StateEvolutionOptions options =
         arguments.integration.options(arguments.seed, channel.sampled() ? &pool : nullptr);
     std::vector<Row> rows(width_values.size());
@@ -51,7 +52,8 @@ int run(const Arguments& arguments) {
         at_width.widths = {width_values[i]};
         const model::Model model = model::make_model(at_width);
         const theory::SpectralCurve curve(model.laws());
-        Row row{width_values[i], strong_recovery(curve, channel)};
+        Row& row = rows[i];
+        row = {width_values[i], strong_recovery(curve, channel)};
         row.alphas = alphas.values(row.threshold);
         for (const double alpha : row.alphas) {
             if (interrupted()) return;
@@ -62,13 +64,16 @@ int run(const Arguments& arguments) {
                     fmt::format("width {:g}, alpha {:g}", row.width, alpha));
             }
         }
-        rows[i] = std::move(row);
         progress.finish_item();
     };
-    if (channel.sampled()) {
-        for (std::size_t i = 0; i < rows.size(); ++i) solve(i);
-    } else {
-        pool.for_each(rows.size(), solve);
+    try {
+        if (channel.sampled()) {
+            for (std::size_t i = 0; i < rows.size(); ++i) solve(i);
+        } else {
+            pool.for_each(rows.size(), solve);
+        }
+    } catch (const Stopped&) {
+        // The finished points are printed.
     }
     progress.clear();
 
@@ -83,16 +88,18 @@ int run(const Arguments& arguments) {
     figure.log_alpha = alphas.logarithmic();
     figure.log_width = widths.logarithmic();
     for (const Row& row : rows) {
-        if (row.points.empty()) continue;  // interrupted before its end
-        if (row.threshold) {
+        const bool whole = row.points.size() == alphas.size();  // not interrupted: a part of the picture
+        if (row.threshold && whole) {
             figure.line_alpha.push_back(*row.threshold);
             figure.line_width.push_back(row.width);
         }
-        for (std::size_t i = 0; i < row.alphas.size(); ++i) {
+        for (std::size_t i = 0; i < row.points.size(); ++i) {
             const theory::FixedPoint& optimal = row.points[i];
-            figure.alpha.push_back(row.alphas[i]);
-            figure.width.push_back(row.width);
-            figure.error.push_back(optimal.error());
+            if (whole) {
+                figure.alpha.push_back(row.alphas[i]);
+                figure.width.push_back(row.width);
+                figure.error.push_back(optimal.error());
+            }
             report.points.push_back({{"alpha", row.alphas[i]},
                                      {"width", row.width},
                                      {"estimation_error", optimal.error()},

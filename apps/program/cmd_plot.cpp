@@ -73,12 +73,16 @@ double number(const experiments::Value& value) {
     return whole ? static_cast<double>(*whole) : std::get<double>(value);
 }
 
-/// "width 0.5, dim 60": the values of these settings, as far as the task has them.
+/// "width 0.5, dim 60": the values of these settings, as far as the task has them. Grids have rounding errors:
+/// the 0.09999999999999999 of one is the 0.1 of another.
 std::string spell(const experiments::Task& task, const Settings& settings) {
     std::vector<std::string> words;
     for (const Setting* setting : settings) {
-        if (applies(task, *setting))
-            words.push_back(fmt::format("{} {}", setting->name, experiments::to_text(get(task, *setting))));
+        if (!applies(task, *setting)) continue;
+        const experiments::Value value = get(task, *setting);
+        const auto* real = std::get_if<double>(&value);
+        words.push_back(fmt::format("{} {}", setting->name,
+                                    real ? fmt::format("{:.12g}", *real) : experiments::to_text(value)));
     }
     return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -195,13 +199,21 @@ std::string title_of(const Points& points, const Choice& choice) {
 
 /// What the dots are means over.
 std::string caption_of(const Points& points, const Choice& choice) {
-    std::set<std::uint64_t> seeds;
+    std::map<std::string, std::set<std::uint64_t>> seeds;  // by estimator
     for (const Point& point : points) {
         if (applies(point.task, find_row(experiments::setting_table(), "setting", "seed")))
-            seeds.insert(point.task.seed);
+            seeds[point.task.estimator].insert(point.task.seed);
+    }
+    std::size_t fewest = 0, most = 0;
+    for (const auto& [estimator, of_estimator] : seeds) {
+        fewest = fewest == 0 ? of_estimator.size() : std::min(fewest, of_estimator.size());
+        most = std::max(most, of_estimator.size());
     }
     std::string caption;
-    if (seeds.size() > 1) caption = fmt::format("dots: mean over {} seeds, one standard error", seeds.size());
+    if (most > 1)
+        caption =
+            fmt::format("dots: mean over {} seeds, one standard error",
+                        fewest < most ? fmt::format("{} to {}", fewest, most) : fmt::format("{}", most));
     std::vector<std::string> mixed;
     for (const Setting* setting : choice.varying) {
         if (setting != choice.x && !contains(choice.by, setting) && setting->name != "seed" &&
@@ -217,7 +229,7 @@ int run(const Arguments& arguments) {
     namespace fs = std::filesystem;
     const fs::path directory = arguments.directory;
     const fs::path picture = arguments.picture.empty() ? directory / "plot.png" : fs::path(arguments.picture);
-    figures::check_picture_name(picture);
+    figures::check_picture_name(picture, "--output");
     // The store is ahead of the provenance while a sweep runs.
     const experiments::Experiment experiment =
         experiments::read_provenance(directory / experiments::provenance_name).experiment;
@@ -239,6 +251,10 @@ int run(const Arguments& arguments) {
     if (figure.series.empty())
         throw InvalidArgument(fmt::format("no finished point has --x {} and --y {} that can be drawn",
                                           arguments.x, arguments.y));
+    // The corner above a falling curve is free on linear axes only, and not for a long key.
+    const std::size_t count = figure.series.size();
+    if (count > 6 || figure.log_x || figure.log_y)
+        figure.key = count > 12 ? "outside right top font \",7\"" : "outside right top";
     draw(figure, picture);
     Report report{"plot"};
     report.summary = {{"picture", picture.string()},
@@ -265,7 +281,7 @@ void add_plot(Program& program) {
     command.text("--output", arguments.picture, "the picture (default: DIR/plot.png)", "FILE.png|svg|pdf");
     command.flag("--log-x", arguments.log_x, "logarithmic horizontal axis");
     command.flag("--log-y", arguments.log_y, "logarithmic vertical axis");
-    arguments.add_without_seed_to(command);
+    arguments.add_without_seed_to(command, Arguments::Points::never_fail);
     command.footer(
         "Theory is drawn as lines; runs as dots, the mean over seeds with one standard error.\n"
         "Example:\n  bayesaim plot results/study --x alpha --y error --by width");

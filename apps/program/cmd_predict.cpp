@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -15,11 +17,22 @@ struct Arguments : CommonArguments {
     std::string estimate_file, token_file;
 };
 
+/// The estimate; the message about another kind of file says what makes one.
+data::Estimate read_estimate(const std::string& file) {
+    try {
+        data::Estimate estimate = data::read_estimate(file);
+        if (!data::text_attribute(estimate.attributes, "channel"))
+            throw_invalid(fmt::format("'{}': attribute channel", file), "in the file", "none");
+        return estimate;
+    } catch (const InvalidArgument& error) {
+        if (!std::filesystem::exists(file)) throw;
+        throw InvalidArgument(fmt::format("{}; an estimate is a file that bayesaim fit wrote", error.what()));
+    }
+}
+
 /// The channel that the estimate was made with, for samples of T tokens.
 std::unique_ptr<channels::Channel> channel_of(const data::Estimate& estimate, const std::string& file,
                                               Eigen::Index tokens) {
-    if (!data::text_attribute(estimate.attributes, "channel"))
-        throw_invalid(fmt::format("'{}': attribute channel", file), "in the file", "none");
     model::ModelOptions options;
     model::read_options(data::record_of(estimate.attributes), options);
     options.channel_options.tokens = static_cast<int>(tokens);
@@ -32,7 +45,7 @@ std::unique_ptr<channels::Channel> channel_of(const data::Estimate& estimate, co
 }
 
 int run(const Arguments& arguments) {
-    const data::Estimate estimate = data::read_estimate(arguments.estimate_file);
+    const data::Estimate estimate = read_estimate(arguments.estimate_file);
     const data::DatasetHeader header = data::read_dataset_header(arguments.token_file);
     const Eigen::Index dim = estimate.weights[0].rows();
     if (header.dim != dim) {
@@ -102,7 +115,7 @@ void add_predict(Program& program) {
               "HDF5 file of new samples: /tokens; if it has outputs, predictions are compared with them",
               "FILE.h5")
         .required();
-    arguments.add_without_seed_to(command);
+    arguments.add_without_seed_to(command, Arguments::Points::never_fail);
     command.option("--output")
         .required()
         .type_name("PREDICTIONS.h5")

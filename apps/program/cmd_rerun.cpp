@@ -35,8 +35,9 @@ int run(const Arguments& arguments) {
     }
     const experiments::SweepOptions options{.shard = before.shard, .threads = arguments.thread_count()};
     if (experiments::plan_sweep(before.experiment, directory, options).missing == 0) {
-        throw_invalid("--output", "a directory in which something is left to do",
-                      fmt::format("'{}', where all of it is done", directory.string()));
+        throw InvalidArgument(fmt::format(
+            "'{}' holds a finished rerun of this study; remove it or choose another directory with --output",
+            directory.string()));
     }
     const experiments::SweepResult result =
         sweep_with_progress(before.experiment, directory, options, arguments.quiet);
@@ -60,7 +61,7 @@ void add_rerun(Program& program) {
     command.text("RESULT", arguments.file, "provenance.json of a run directory", "FILE").required();
     command.text("--output", arguments.directory,
                  "run directory of the new results (default: the old name with -rerun)", "DIR");
-    arguments.add_without_seed_to(command);
+    arguments.add_without_seed_to(command, Arguments::Points::never_fail);
     command.footer(
         "Exit codes: 0 the same bits, 2 points failed, 3 other bits, 130 interrupted.\n"
         "Example:\n  bayesaim rerun results/study/provenance.json");

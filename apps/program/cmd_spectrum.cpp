@@ -28,7 +28,7 @@ std::vector<double> eigenvalues_of_one_matrix(const priors::Prior& prior, const 
 
 int run(const Arguments& arguments) {
     arguments.check_writable(arguments.plot);
-    const auto prior = arguments.noise.model.make_prior();
+    const auto prior = arguments.noise.make_prior();
     const spectral::FreeConvolution spectrum(prior->law(), arguments.noise.noise_variance);
     const std::vector<spectral::Interval> edges = spectrum.edges();
 
@@ -84,7 +84,7 @@ void add_spectrum(Program& program) {
     command.count("--points", arguments.points, 2, "number of rows of the table");
     command.text("--plot", arguments.plot,
                  "picture of density, one sampled matrix and denoiser (png, svg, pdf)", "FILE");
-    arguments.add_to(command);
+    arguments.add_to(command, Arguments::Points::never_fail);
     command.footer("Example:\n  bayesaim spectrum --width 0.5 --noise-variance 0.1 --plot spectrum.png");
 }
 

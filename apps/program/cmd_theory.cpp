@@ -50,8 +50,13 @@ std::vector<Record> trajectories(const Curve& curve, const std::vector<double>& 
     std::vector<Record> points;
     for (const double alpha : alphas) {
         if (interrupted()) break;
-        const auto iterates = state_evolution_trajectory(curve.prior(), curve.model.channel(), alpha,
-                                                         iterations, theory::Start::uninformed, options);
+        std::vector<theory::OrderParameters> iterates;
+        try {
+            iterates = state_evolution_trajectory(curve.prior(), curve.model.channel(), alpha, iterations,
+                                                  theory::Start::uninformed, options);
+        } catch (const Stopped&) {
+            break;
+        }
         for (std::size_t t = 0; t < iterates.size(); ++t) {
             Record point = {{"alpha", alpha}, {"iteration", t}};
             point.update(theory::values(iterates[t]));
@@ -149,6 +154,7 @@ int run(const Arguments& arguments) {
     arguments.integration.describe(model.channel(), arguments.seed, report.configuration);
 
     ThreadPool pool(arguments.thread_count());
+    pool.stop_when(interrupted);
     auto options = arguments.integration.options(arguments.seed, &pool);
     options.method = theory::parse_method("--method", arguments.method);
     Progress progress(arguments.quiet, curves.size());

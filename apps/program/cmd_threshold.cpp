@@ -20,6 +20,7 @@ int run(const Arguments& arguments) {
     const std::vector<double> range = experiments::Grid("--search", arguments.search).values();
     const std::vector<model::Model> family = arguments.model.make_family();
     ThreadPool pool(arguments.thread_count());
+    pool.stop_when(interrupted);
     theory::StateEvolutionOptions options;
     options.integration.seed = arguments.seed;
     options.integration.pool = &pool;
@@ -33,8 +34,13 @@ int run(const Arguments& arguments) {
     Report report{"threshold", model::describe(family.front())};
     if (family.size() > 1) report.configuration["width"] = arguments.model.options.widths;
     for (std::size_t i = 0; i < family.size() && !interrupted(); ++i) {
-        const theory::Thresholds thresholds = theory::find_thresholds(theory::SpectralCurve(family[i].laws()),
-                                                                      family[i].channel(), search, options);
+        theory::Thresholds thresholds;
+        try {
+            thresholds = theory::find_thresholds(theory::SpectralCurve(family[i].laws()), family[i].channel(),
+                                                 search, options);
+        } catch (const Stopped&) {
+            break;
+        }
         const Record found = {{"weak_recovery_scaled", thresholds.weak_recovery_scaled},
                               {"strong_recovery", thresholds.strong_recovery},
                               {"information_theoretic", thresholds.information_theoretic},
@@ -60,7 +66,7 @@ void add_threshold(Program& program) {
     arguments.model.add_prior_to(command);
     command.text("--search", arguments.search,
                  "range of alpha in which a first-order transition is looked for", "GRID");
-    arguments.add_to(command);
+    arguments.add_to(command, Arguments::Points::never_fail);
     command.footer(
         "weak_recovery_scaled: where learning begins, in alpha/width at small width\n"
         "strong_recovery: where the error vanishes\n"

@@ -215,10 +215,10 @@ int Program::run(int argc, char** argv) {
         const std::vector<CLI::App*> chosen = app_->get_subcommands();
         const std::string help =
             app_->get_name() + (chosen.empty() ? "" : " " + chosen.front()->get_name()) + " --help";
-        // A misspelled option is the mistake, also where it leaves a required one missing.
-        const bool extras = !chosen.empty() && !chosen.front()->remaining(true).empty();
-        throw InvalidArgument(
-            fmt::format("{} (see {})", extras ? unexpected(*chosen.front()) : error.what(), help));
+        // A misspelled option is the mistake, also where it leaves a required one, or the command, missing.
+        const CLI::App& place = chosen.empty() ? *app_ : *chosen.front();
+        const bool extras = !place.remaining(true).empty();
+        throw InvalidArgument(fmt::format("{} (see {})", extras ? unexpected(place) : error.what(), help));
     }
     return actions_.at(app_->get_subcommands().front())();
 }

@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: MIT
 #include "program/interrupt.hpp"
 
+#include <cerrno>
 #include <csignal>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace bayesaim::program {
 namespace {
 
 volatile std::sig_atomic_t interrupt_flag = 0;
+std::string_view notice;  // of the first signal; set before signals are caught
 
 void raise_flag(int signal) {
+    const int error = errno;
+    if (interrupt_flag == 0 && write(STDERR_FILENO, notice.data(), notice.size()) < 0) errno = error;
     interrupt_flag = 1;
     std::signal(signal, SIG_DFL);
+    std::signal(SIGINT, SIG_DFL);
 }
 
 }  // namespace
 
 void catch_interrupts() {
+    notice = "\r\033[Kbayesaim: stopping; press Ctrl-C again to quit at once\n";
+    if (isatty(STDERR_FILENO) == 0) notice.remove_prefix(4);  // there is no bar to remove
     std::signal(SIGINT, raise_flag);
     std::signal(SIGTERM, raise_flag);
     ignore_file_size_signal();

@@ -109,9 +109,19 @@ void ModelArguments::complete_from(const Record& description) {
     model::read_options(open, options);
 }
 
+void ModelArguments::throw_as_typed(const std::string& message) const {
+    for (const std::string name : model_options) {
+        if (message.starts_with(name + " must") && command.given(option_of(name)))
+            throw InvalidArgument("--" + message);
+    }
+    throw InvalidArgument(message);
+}
+
 model::Model ModelArguments::make() const {
-    find_row(channels::channel_table(), "channel", options.channel);  // the message lists the known names
-    find_row(priors::prior_table(), "prior", options.prior);
+    // The message lists the known names. Those of `fit` may come from a file.
+    find_row(channels::channel_table(), command.given("--channel") ? "--channel" : "channel",
+             options.channel);
+    find_row(priors::prior_table(), command.given("--prior") ? "--prior" : "prior", options.prior);
     if (std::find(taken_.begin(), taken_.end(), options.channel) == taken_.end())
         throw_unavailable(fmt::format("--channel {}", options.channel), "for this command");
     for (const char* name : model_options) {
@@ -128,7 +138,11 @@ model::Model ModelArguments::make() const {
         fmt::print(stderr, "bayesaim: --width is r/d: {0:g} stands for r = {0:g} d\n",
                    options.widths.front());
     }
-    return model::make_model(options);
+    try {
+        return model::make_model(options);
+    } catch (const InvalidArgument& error) {
+        throw_as_typed(error.what());
+    }
 }
 
 std::vector<model::Model> ModelArguments::make_family() const {
@@ -145,7 +159,7 @@ std::vector<model::Model> ModelArguments::make_family() const {
 }
 
 std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
-    const auto& row = find_row(priors::prior_table(), "prior", options.prior);
+    const auto& row = find_row(priors::prior_table(), "--prior", options.prior);
     for (const char* name : model_options) {
         if (!command.given(option_of(name)) || takes(row, name)) continue;
         throw_inapplicable(
@@ -157,21 +171,25 @@ std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
         throw_missing("--prior spectrum", "--spectrum FILE");
     if (options.widths.size() > 1)
         throw_invalid("--width", "one number", fmt::format("{} numbers", options.widths.size()));
-    return row.make({options.widths[0], options.spectrum, options.heads});
+    try {
+        return row.make({options.widths[0], options.spectrum, options.heads});
+    } catch (const InvalidArgument& error) {
+        throw_as_typed(error.what());
+    }
 }
 
-void CommonArguments::add_to(Command& to) {
+void CommonArguments::add_to(Command& to, Points points) {
     to.seed("--seed", seed, "seed of all random numbers");
-    add_without_seed_to(to);
+    add_without_seed_to(to, points);
 }
 
-void CommonArguments::add_without_seed_to(Command& to) {
+void CommonArguments::add_without_seed_to(Command& to, Points points) {
     to.count("--threads", threads, 0,
              "number of threads (0: one per available core); results do not depend on it", 1024);
     to.text("--format", format, "table, csv or json");
     if (!to.takes("--output"))
         to.text("--output", output, "file to write instead of standard output", "FILE");
-    to.flag("--strict", strict, "exit code 2 if a point did not converge");
+    if (points == Points::may_fail) to.flag("--strict", strict, "exit code 2 if a point did not converge");
     to.flag("--quiet", quiet, "no messages on standard error");
     to.after_parsing([this, to] {
         check_one_of("--format", format, {"table", "csv", "json"});
@@ -182,7 +200,7 @@ void CommonArguments::add_without_seed_to(Command& to) {
 }
 
 void CommonArguments::check_writable(const std::string& picture) const {
-    if (!picture.empty()) figures::check_picture_name(picture);
+    if (!picture.empty()) figures::check_picture_name(picture, "--plot");
     program::check_writable(picture);
     program::check_writable(output);
 }
@@ -230,6 +248,11 @@ void NoiseArguments::add_to(Command& to) {
     to.count("--dim", dim, 2, "size d of the sampled matrix");
 }
 
+std::unique_ptr<priors::Prior> NoiseArguments::make_prior() const {
+    check_positive("--noise-variance", noise_variance);
+    return model.make_prior();
+}
+
 Record NoiseArguments::describe(const priors::Prior& prior) const {
     Record record = model::describe(prior);
     if (!model.options.spectrum.empty()) record["spectrum"] = model.options.spectrum;
@@ -267,10 +290,16 @@ void AmpArguments::add_to(Command& to) {
           "and for one layer if alpha d < 4 and the channel's slope is fast; otherwise the power")
         .default_text(std::string(to_string(options.response)))
         .type_name("TEXT");
-    to.number("--damping", options.damping, "weight of the previous omega and V, 0 to 1");
+    to.number("--damping", options.damping, "weight of the previous omega and V: 0 or more, below 1");
     to.flag("--adaptive-damping", options.adaptive_damping, "more damping while the change grows");
     to.count("--iterations", options.max_iterations, 1, "maximum number of iterations");
     to.number("--tolerance", options.tolerance, "stop at this change, relative to the predicted error");
+}
+
+void AmpArguments::check() const {
+    check_non_negative("--damping", options.damping);
+    if (options.damping >= 1) throw_invalid("--damping", "below 1", options.damping);
+    check_positive("--tolerance", options.tolerance);
 }
 
 void AmpArguments::describe(Record& configuration) const {

@@ -40,6 +40,9 @@ struct ModelArguments {
     std::unique_ptr<priors::Prior> make_prior() const;
 
   private:
+    /// The library's message about an option that was typed: "--width must be ..", not "width must be ..".
+    [[noreturn]] void throw_as_typed(const std::string& message) const;
+
     std::vector<std::string> taken_;  // names of channels
 };
 
@@ -51,9 +54,11 @@ struct CommonArguments {
     std::string output;
     bool strict = false, quiet = false;
 
-    void add_to(Command& to);
+    /// Whether points of the command may fail to converge. If none can, it has no --strict.
+    enum class Points { may_fail, never_fail };
+    void add_to(Command& to, Points points = Points::may_fail);
     /// For commands without random numbers. A command that has its own --output keeps it.
-    void add_without_seed_to(Command& to);
+    void add_without_seed_to(Command& to, Points points = Points::may_fail);
     std::size_t thread_count() const { return static_cast<std::size_t>(threads); }
     /// Called before long work. Throws if the output, or the picture if any, cannot be written.
     void check_writable(const std::string& picture = "") const;
@@ -70,6 +75,8 @@ struct NoiseArguments {
     int dim = 1000;
 
     void add_to(Command& to);
+    /// Throws InvalidArgument for a wrong option.
+    std::unique_ptr<priors::Prior> make_prior() const;
     Record describe(const priors::Prior& prior) const;
     /// Adds sqrt(D) Xi, Xi ~ GOE.
     void add_noise(linalg::Matrix& matrix, std::uint64_t seed, ThreadPool& pool) const;
@@ -89,6 +96,8 @@ struct AmpArguments {
     estimators::AmpOptions options;
 
     void add_to(Command& to);
+    /// Throws InvalidArgument for a wrong option.
+    void check() const;
     void describe(Record& configuration) const;
 };
 

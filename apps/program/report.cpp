@@ -178,6 +178,8 @@ void check_output_file(const std::string& output, const std::vector<std::string>
         if (fs::equivalent(input, output, ignored))
             throw_invalid("--output", "another file than the one that is read", fmt::format("'{}'", output));
     }
+    if (output.ends_with(".csv") || output.ends_with(".json"))
+        throw_invalid("--output", "the name of an HDF5 file, such as *.h5", fmt::format("'{}'", output));
     const fs::path folder = fs::absolute(output).parent_path();
     if (access(folder.c_str(), W_OK) != 0) throw_unwritable(output, errno);
 }

@@ -34,7 +34,8 @@ void write_csv(const std::string& file, const Report& report);
 /// Throws if a file of this name cannot be written. An empty name stands for no file.
 void check_writable(const std::string& file);
 
-/// Called before long work. Throws if the output file cannot be written or is one of the input files.
+/// For outputs in HDF5, called before long work. Throws if the file cannot be written, is one of the input
+/// files or has the name of a table.
 void check_output_file(const std::string& output, const std::vector<std::string>& inputs);
 
 }  // namespace bayesaim::program

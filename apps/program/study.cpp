@@ -62,6 +62,13 @@ experiments::SweepResult sweep_with_progress(const experiments::Experiment& expe
     if (result.damaged > 0 && !quiet) {
         fmt::print(stderr, "bayesaim: {} damaged record(s) in the store were ignored\n", result.damaged);
     }
+    if (result.other_version && !quiet) {
+        fmt::print(
+            stderr,
+            "bayesaim: '{}' was made by another version of the study; its finished points are kept, and "
+            "the tables have those of this version\n",
+            directory.string());
+    }
     return result;
 }
 

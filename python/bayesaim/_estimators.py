@@ -75,7 +75,8 @@ def amp(
     )
     if _convergence.lost(result["status"]):
         diverged = result["status"] == "diverged"
-        advice = "data, channel and prior may not fit together" if diverged else "more iterations may help"
+        advice = "" if diverged else "more iterations may help, or "
+        advice += "the data do not look like this model, see docs/transformers.md"
         _convergence.warn(f"AMP did not converge: {result['status']} after {len(result['changes'])} iterations; {advice}")
     estimates = result["estimates"]
     return AmpResult(estimate=estimates[0] if len(estimates) == 1 else None, **result)

@@ -19,6 +19,8 @@ def check_channel(
 ) -> list[str]:
     """One line for each promise that is broken; an empty list if all is well.
 
+    Lines that differ only in numbers are one: the first, with their count.
+
     The score is the gradient of log Z, is centred, has E g g^T = -E dg/domega and commutes with permutations of tokens;
     score_power, information, generalization and predict agree with it and with samples. `label_noise` states that outputs
     have noise that predictions leave out; `score_accuracy` is the accuracy of the score.

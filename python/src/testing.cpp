@@ -17,9 +17,8 @@ testing::Violations run_checks(const Subject& subject, const std::vector<Check>&
         const py::gil_scoped_release unlock;
         for (const Check& check : checks) {
             if (!watch.look()) break;
-            for (const std::string& line : check.run(subject, options)) {
-                lines.push_back(check.name + ": " + line);
-            }
+            const auto found = testing::summary(check.name, check.run(subject, options));
+            lines.insert(lines.end(), found.begin(), found.end());
         }
     }
     watch.finish();

@@ -74,6 +74,7 @@ py::list curve(const std::vector<const Model*>& models, const Array& alpha, cons
     {
         const py::gil_scoped_release unlock;
         ThreadPool pool(settings.threads);
+        pool.stop_when([&] { return !watch.look(); });
         const bool sampled = channel.sampled();
         const auto options = settings.with_pool(sampled ? &pool : nullptr);
         std::atomic<std::size_t> finished = 0;
@@ -93,7 +94,8 @@ py::list curve(const std::vector<const Model*>& models, const Array& alpha, cons
                                                           start_of(branch == "informed"), options);
             }
             if (generalization && !optimal)
-                point.generalization = generalization_error(point.fixed_point, channel, options.integration);
+                point.generalization =
+                    generalization_error(prior, point.fixed_point, channel, options.integration);
             if (free_entropy)
                 entropies[i] = theory::free_entropy(prior, channel, point.alpha, point.fixed_point, options)
                                    .value_or(not_known);
@@ -101,10 +103,14 @@ py::list curve(const std::vector<const Model*>& models, const Array& alpha, cons
             watch.report(static_cast<double>(++finished), static_cast<double>(count), "");
         };
         // Points in parallel, as the program does, unless the expectations inside a point take the time.
-        if (sampled) {
-            for (std::size_t i = 0; i < count; ++i) solve(i);
-        } else {
-            pool.for_each(count, solve);
+        try {
+            if (sampled) {
+                for (std::size_t i = 0; i < count; ++i) solve(i);
+            } else {
+                pool.for_each(count, solve);
+            }
+        } catch (const Stopped&) {
+            // The points that are done are kept.
         }
     }
     watch.finish();

@@ -99,7 +99,9 @@ def test_contracts_see_mistakes():
             return 1.5 * g, log_z
 
     lines = bayesaim.testing.check_channel(Wrong(), prediction_samples=1000)
-    assert any(line.startswith("score_is_gradient: score of sample 0") for line in lines)
+    assert lines[0].startswith("score_is_gradient: score of sample 0, pair 0, is ")
+    assert lines[0].endswith(" (the first of 15 alike)")  # five samples of three pairs
+    assert [line.split(":")[0] for line in lines] == ["score_is_gradient", "information"]
     lines = bayesaim.testing.check_channel(NoisyLinear(0.1), label_noise=True, prediction_samples=1000)
     assert lines[0] == "score_is_gradient: score does not give a finite log Z, of which it should be the gradient"
     assert bayesaim.testing.check_channel(bayesaim.HardmaxAsPrinted())

@@ -36,6 +36,10 @@ def test_without_data_the_error_is_that_of_the_prior(prior, softmax):
 def test_a_sampled_generalisation_error_has_its_standard_error(prior):
     curve = bayesaim.theory(prior, bayesaim.Hardmax(3), 0.2, generalization=True, integration_points=8)
     assert 0 < curve.generalization_standard_error[0] < 0.1 * curve.generalization_error[0]
+    same = bayesaim.theory(
+        prior, bayesaim.Hardmax(3), 0.2, branch="uninformed", generalization=True, integration_points=8
+    )
+    assert same.generalization_standard_error[0] == curve.generalization_standard_error[0]
 
 
 def test_grids_that_are_none(prior, softmax):

@@ -83,6 +83,22 @@ TEST(AmpCommand, InterruptKeepsWhatIsFinished) {
     EXPECT_GE(json["points"][0]["seeds"].get<int>(), 1);
 }
 
+TEST(AmpCommand, MessagesNameTheOptionsThatWereTyped) {
+    for (const auto& [arguments, complaint] :
+         {std::pair("--damping 1", "--damping must be below 1, got 1"),
+          std::pair("--damping -1", "--damping must be non-negative"),
+          std::pair("--tolerance 0", "--tolerance must be positive"),
+          std::pair("--width -1", "--width must be positive"),
+          std::pair("--channel relu", "--channel must be one of"),
+          std::pair("--prior flat", "--prior must be one of"),
+          std::pair("--width 1,2,3 --channel deep-softmax", "--width must be one number, or one for each")}) {
+        const std::string call = std::string("amp --alpha 0.1 --dim 10 ") + arguments,
+                          line = std::string("bayesaim: ") + complaint;
+        cli::expect_bad_usage({call.c_str(), line.c_str()});
+    }
+    EXPECT_NE(bayesaim("amp --help").out.find("0 or more, below 1"), std::string::npos);
+}
+
 TEST(AmpCommand, RejectsNonsense) {
     for (const char* arguments :
          {"amp --alpha 0.1 --damping 1", "amp --alpha 0.1 --damping -0.5", "amp --alpha 0.1 --initial magic",

@@ -255,6 +255,10 @@ TEST(GenerateCommand, ChecksItsArguments) {
                     "--precision must be one of double, float");
     expect_one_line(bayesaim("generate --alpha 1 --dim 10 --output /nowhere/a.h5"),
                     "could not write '/nowhere/a.h5'");
+    // The file is HDF5, whatever its name is.
+    for (const char* name : {"data.csv", "data.json"})
+        expect_one_line(bayesaim("generate --alpha 1 --dim 10 --output " + place.file(name)),
+                        "--output must be the name of an HDF5 file, such as *.h5, got '");
     EXPECT_EQ(place.file_count(), 0U);
 }
 

@@ -147,6 +147,22 @@ TEST(FigureCommand, AnInterruptedFigureSaysHowManyPointsAreKept) {
     EXPECT_EQ(cli::read(out).find("pictures"), std::string::npos) << cli::read(out);
 }
 
+/// The name stands in the key, where it can be read: not on the map, which does not fill the picture here.
+TEST(PhasePicture, NamesItsLineIfItIsInThePicture) {
+    const cli::Workplace place;
+    const auto picture = [&](const std::string& alpha) {
+        const auto run = bayesaim("phase --width 0.1,0.5,1 --quiet --alpha " + alpha + " --plot " +
+                                  place.file("phase.svg"));
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        return cli::read(place.file("phase.svg"));
+    };
+    const std::string svg = picture("0.1x:1.2x:4");
+    const std::size_t text = svg.find(">strong recovery<");
+    ASSERT_NE(text, std::string::npos);
+    EXPECT_EQ(svg.substr(svg.rfind("fill=", text), 12), "fill=\"black\"");
+    EXPECT_EQ(picture("0.001:0.01:4").find("strong recovery"), std::string::npos);
+}
+
 TEST(FigureCommand, ListsWhatItKnows) {
     const auto run = bayesaim("figure list --format json");
     ASSERT_EQ(run.exit_code, 0);

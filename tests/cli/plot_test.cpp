@@ -68,6 +68,39 @@ TEST(PlotCommand, ThePictureTellsWhatItShows) {
     EXPECT_EQ(count(svg, "dim 20"), 0U);
 }
 
+/// In gnuplot's SVG a dot is <use xlink:href='#gpPt6' transform=.. />.
+TEST(PlotCommand, ACurveOfOnePointIsAPoint) {
+    const Workplace place;
+    const std::string picture = place.file("a.svg");
+    const auto points = [&](const std::string& alpha) {
+        const std::string file =
+            place.write("one.toml", "estimator = 'theory'\nwidth = 0.5\nalpha = " + alpha);
+        const std::string directory = place.file("out" + std::to_string(alpha.size()));
+        EXPECT_EQ(bayesaim("sweep " + file + " --quiet --output " + directory).exit_code, 0);
+        EXPECT_EQ(bayesaim("plot " + directory + " --output " + picture).exit_code, 0);
+        return count(read(picture), "#gpPt6' transform");
+    };
+    EXPECT_EQ(points("[0.1]"), 2U);  // the point, and its key
+    EXPECT_EQ(points("[0.1,0.2]"), 0U);
+}
+
+/// 0.02:0.3:15 has 0.09999999999999999.
+TEST(PlotCommand, ValuesOfGridsAreNamedWithoutTheirRoundoff) {
+    const Workplace place;
+    const std::string picture = place.file("a.svg"), directory = place.file("out");
+    const std::string file = place.write("grid.toml", R"(
+estimator = "theory"
+width = [0.5, 1]
+[[run]]
+alpha = "0.02:0.3:15"
+)");
+    ASSERT_EQ(bayesaim("sweep " + file + " --quiet --output " + directory).exit_code, 0);
+    ASSERT_EQ(bayesaim("plot " + directory + " --x width --by alpha --output " + picture).exit_code, 0);
+    const std::string svg = read(picture);
+    EXPECT_EQ(count(svg, "0.0999"), 0U);
+    EXPECT_GT(count(svg, "theory, alpha 0.1<"), 0U);
+}
+
 TEST(PlotCommand, DrawsAStudyThatIsNotFinished) {
     const Workplace place;
     const std::string file =
@@ -107,7 +140,7 @@ TEST(PlotCommand, MistakesAreOneLine) {
     expect(plot + " --x channel", "--x must be one of width");
     expect(plot + " --y eror", "--y must be one of error, ");
     expect(plot + " --by width,colour", "--by must be one of estimator, prior, width, ");
-    expect(plot + " --output a.bmp", "a.bmp");
+    expect(plot + " --output a.bmp", "--output must be named *.png, *.svg or *.pdf, got 'a.bmp'");
     expect("plot " + place.file("none"), "cannot read provenance file");
     const std::string empty =
         place.write("empty.toml", "estimator = 'amp'\nwidth = 0.5\nalpha = 0.1\ndim = 2147483647\n");

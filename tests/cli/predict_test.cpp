@@ -102,7 +102,12 @@ TEST_F(PredictCommand, RejectsFilesThatDoNotBelongTogether) {
     for (const auto& [arguments, complaint] :
          {std::pair(estimate + " " + other + " --output " + predictions, "must be 60"),
           std::pair(bare + " " + test + " --output " + predictions, "attribute predicted_error"),
-          std::pair(training + " " + test + " --output " + predictions, "attribute predicted_error"),
+          std::pair(
+              training + " " + test + " --output " + predictions,
+              "attribute predicted_error must be in the file, got none; an estimate is a file that bayesaim "
+              "fit wrote"),
+          std::pair(estimate + " " + test + " --output predictions.csv",
+                    "--output must be the name of an HDF5"),
           std::pair(estimate + " " + test + " --output " + test, "another file"),
           std::pair(estimate + " missing.h5 --output " + predictions,
                     "cannot read dataset 'missing.h5': No such file or directory"),

@@ -89,21 +89,25 @@ INSTANTIATE_TEST_SUITE_P(
     Program, BadUsage,
     testing::Values(
         cli::BadCall{"", "subcommand"},
+        cli::BadCall{"--versoin", "unknown option --versoin; did you mean --version? (see bayesaim --help)"},
         cli::BadCall{"dance", "command must be one of theory, threshold, phase, amp, "},
         cli::BadCall{"spectrum", "--noise-variance is required"},
-        cli::BadCall{"spectrum --noise-variance 0", "noise variance must be positive and finite, got 0"},
+        cli::BadCall{"spectrum --noise-variance 0",
+                     "bayesaim: --noise-variance must be positive and finite, got 0"},
         cli::BadCall{"spectrum --noise-variance abc", "--noise-variance must be a number, got 'abc'"},
         cli::BadCall{"spectrum --noise-variance nan", "got nan"},
         cli::BadCall{"spectrum --noise-variance inf", "got inf"},
-        cli::BadCall{"spectrum --noise-variance 1 --width 0", "width must be positive and finite, got 0"},
+        cli::BadCall{"spectrum --noise-variance 1 --width 0",
+                     "bayesaim: --width must be positive and finite, got 0"},
         cli::BadCall{"spectrum --noise-variance 1 --width -2", "got -2"},
         cli::BadCall{"spectrum --noise-variance 1 --prior cauchy",
-                     "prior must be one of wishart, wigner, spectrum"},
+                     "bayesaim: --prior must be one of wishart, wigner, spectrum"},
         cli::BadCall{"spectrum --noise-variance 1 --format xml", "--format must be one of table, csv, json"},
         cli::BadCall{"spectrum --noise-variance 1 --points 1", "--points must be at least 2, got 1"},
         cli::BadCall{"spectrum --noise-variance 1 --points 2.5",
                      "--points must be a whole number, got '2.5'"},
-        cli::BadCall{"spectrum --noise-variance 1 --plot picture.jpg", "*.png, *.svg or *.pdf"},
+        cli::BadCall{"spectrum --noise-variance 1 --plot picture.jpg",
+                     "--plot must be named *.png, *.svg or *.pdf"},
         cli::BadCall{"spectrum --noise-variance 1 --plot /nowhere/picture.png",
                      "could not write '/nowhere/picture.png': No such file or directory"},
         cli::BadCall{"spectrum --noise-variance 1 --output /nowhere/table",
@@ -114,6 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
                      "cannot read spectrum file '/nowhere': No such file or directory"},
         cli::BadCall{"spectrum --noise-variance 1 --prior spectrum --spectrum /dev/null",
                      "spectrum file must be non-empty"},
+        cli::BadCall{"denoise --noise-variance 0", "bayesaim: --noise-variance must be positive"},
         cli::BadCall{"denoise --noise-variance 1 --seed -1",
                      "--seed must be a non-negative whole number, got '-1'"},
         cli::BadCall{"denoise --noise-variance 1 --threads -1",
@@ -140,6 +145,17 @@ TEST(Help, EveryCommandShowsAnExample) {
         EXPECT_NE(run.out.find(std::string("\n  bayesaim ") + command), std::string::npos) << run.out;
     }
     EXPECT_EQ(bayesaim("--version").exit_code, 0);
+}
+
+/// A command whose points cannot fail to converge has nothing to be strict about.
+TEST(Help, StrictIsOfferedWhereItMeansSomething) {
+    const auto offered = [](const std::string& command) {
+        return bayesaim(command + " --help").out.find("--strict") != std::string::npos;
+    };
+    for (const char* command : {"theory", "phase", "amp", "gd", "fit", "sweep", "merge", "figure"})
+        EXPECT_TRUE(offered(command)) << command;
+    for (const char* command : {"spectrum", "denoise", "generate", "predict", "plot"})
+        EXPECT_FALSE(offered(command)) << command;
 }
 
 TEST(Help, OfStudiesSaysWhatEachEstimatorIs) {

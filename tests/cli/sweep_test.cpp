@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Studies as a user runs them: killed, resumed, cut into shards, on full disks.
+#include <chrono>
 #include <csignal>
 #include <random>
 #include <regex>
@@ -117,7 +118,11 @@ TEST(SweepCommand, ASecondRunOnlyDoesWhatIsNew) {
                       more = place.write("b.toml", theory + "alpha = [0.1, 0.15, 0.2]\n");
     EXPECT_EQ(bayesaim(sweep(some, directory) + "--format json").json()["computed_now"], 2);
     EXPECT_EQ(bayesaim(sweep(some, directory) + "--format json").json()["computed_now"], 0);
-    EXPECT_EQ(bayesaim(sweep(more, directory) + "--format json").json()["computed_now"], 1);
+    const auto version = bayesaim("sweep " + more + " --format json --output " + directory);
+    EXPECT_EQ(version.json()["computed_now"], 1);
+    EXPECT_NE(version.err.find("was made by another version of the study; its finished points are kept"),
+              std::string::npos)
+        << version.err;
     EXPECT_EQ(lines(directory + "/results.csv"), 4U);
 }
 
@@ -131,6 +136,10 @@ TEST(SweepCommand, AnotherStudyInTheSameDirectoryIsRefused) {
     const std::string message = "run directory must be new or that of the study 'two', got '" + directory +
                                 "', which holds the study 'one'";
     cli::expect_bad_usage({("sweep " + two + " --output " + directory).c_str(), message.c_str()});
+    const std::string same_name =
+        place.write("same.toml", "name = 'one'\nestimator = 'theory'\nalpha = 0.2\n");
+    cli::expect_bad_usage({("sweep " + same_name + " --output " + directory).c_str(),
+                           "which holds another study of this name"});
     EXPECT_EQ(read(directory + "/results.csv"), results);
     EXPECT_EQ(bayesaim(sweep(one, directory)).exit_code, 0);
 }
@@ -270,6 +279,22 @@ TEST(SweepCommand, InterruptKeepsWhatIsDone) {
     EXPECT_GT(provenance["points"][0]["seconds"].get<double>(), 0);
 }
 
+/// A point of minutes that does not report: Ctrl-C stops inside it.
+TEST(SweepCommand, InterruptStopsInsideASampledPoint) {
+    const Workplace place;
+    const std::string file = place.write("deep.toml",
+                                         "estimator = 'theory'\nchannel = 'deep-seq2seq'\nwidth = 0.5\n"
+                                         "alpha = [0.1, 0.2]\nintegration_points = 4096\n");
+    const auto start = std::chrono::steady_clock::now();
+    const auto run = cli::bayesaim_interrupted("sweep " + file + " --output " + place.file("out"), "2");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+    EXPECT_EQ(run.exit_code, 130);
+    EXPECT_NE(run.err.find("bayesaim: stopping; press Ctrl-C again to quit at once\n"), std::string::npos)
+        << run.err;
+    EXPECT_NE(run.err.find("0 of 2 points are kept"), std::string::npos) << run.err;
+    EXPECT_EQ(lines(place.file("out") + "/runs.store"), 1U);
+}
+
 /// A limit on file sizes acts like a full disk: one line reports it, and finished points are kept.
 TEST(SweepCommand, AFullDiskLosesNothing) {
     const Workplace place;
@@ -351,7 +376,9 @@ TEST(RerunCommand, SaysWhetherTheBitsAreTheSame) {
     EXPECT_EQ(same.json()["same_bits"], 38);
     EXPECT_EQ(read(directory + "-rerun/results.csv"), read(directory + "/results.csv"));
     // A second rerun would compute no point and compare no bits.
-    cli::expect_bad_usage({("rerun " + result).c_str(), "where all of it is done"});
+    cli::expect_bad_usage({("rerun " + result).c_str(),
+                           "-rerun' holds a finished rerun of this study; remove it or choose another "
+                           "directory with --output"});
     auto changed = nlohmann::json::parse(read(result));
     auto& error = changed["points"][9]["values"]["error"];
     error = std::nextafter(error.get<double>(), 1.0);
@@ -382,10 +409,13 @@ TEST(SweepCommand, BadInputIsOneLine) {
     };
     expect("sweep " + unknown, unknown + ":2:1: unknown key 'alhpa'");
     expect("sweep " + type, type + ":2:9: alpha must be a number, got true");
-    expect("sweep " + place.file("none.toml"), "cannot read experiment file");
+    expect("sweep " + place.file("none.toml"), "cannot read study '");
     expect("sweep " + good + " --output " + good + "/below", "could not make the directory");
     expect("sweep " + good + " --output /proc/nowhere", "could not make the directory");
     expect("sweep " + good + " --output /dev/full", "could not make the directory");
+    std::filesystem::create_directory(place.file("mine"));
+    place.write("mine/notes.txt", "mine");
+    expect("sweep " + good + " --output " + place.file("mine"), "', which holds other files");
     expect("sweep " + good + " --shard 0/3", "--shard must be i/N with i from 1 to N, got '0/3'");
     expect("sweep " + good + " --shard 4/3", "got '4/3'");
     expect("sweep " + good + " --shard 1", "got '1'");

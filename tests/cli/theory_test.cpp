@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <chrono>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -233,7 +234,7 @@ TEST(TheoryCommand, SampledGeneralizationErrorHasItsStandardError) {
 /// points.
 TEST(TheoryCommand, IsNotSilentAndCtrlCPrintsTheFinishedPoints) {
     const auto run = cli::bayesaim_interrupted(
-        "theory --channel hardmax --tokens 3 --width 0.5 --alpha log:0.1:1:200 --integration-points 16 "
+        "theory --channel deep-seq2seq --width 0.5 --alpha log:0.05:0.15:200 --integration-points 16 "
         "--format json",
         "11");
     EXPECT_EQ(run.exit_code, 130);
@@ -241,6 +242,24 @@ TEST(TheoryCommand, IsNotSilentAndCtrlCPrintsTheFinishedPoints) {
     EXPECT_NE(run.err.find("% done, about "), std::string::npos) << run.err;
     EXPECT_GT(run.json()["points"].size(), 0U);
     EXPECT_LT(run.json()["points"].size(), 200U);
+}
+
+/// A point would take minutes.
+TEST(TheoryCommand, CtrlCStopsInsideASampledPoint) {
+    for (const char* mode : {"", " --trajectory 30"}) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto run = cli::bayesaim_interrupted(
+            std::string(
+                "theory --channel deep-seq2seq --width 0.5 --alpha 0.1,0.2 --integration-points 16384") +
+                mode,
+            "2");
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+        EXPECT_EQ(run.exit_code, 130);
+        EXPECT_TRUE(run.err.starts_with("bayesaim: stopping; press Ctrl-C again to quit at once\n"))
+            << run.err;
+        EXPECT_NE(run.err.find("bayesaim: interrupted; no point was finished\n"), std::string::npos)
+            << run.err;
+    }
 }
 
 TEST(TheoryCommand, APriorWithoutUncertaintyHasNoError) {

@@ -57,6 +57,7 @@ struct ThreadPool::State {
     std::mutex mutex;
     std::condition_variable work_ready, work_done;
     std::vector<std::jthread> workers;
+    std::function<bool()> stop;  // does not change during a loop
 
     // The current loop; guarded by mutex.
     const std::function<void(std::size_t)>* work = nullptr;
@@ -73,6 +74,7 @@ struct ThreadPool::State {
             lock.unlock();
             std::exception_ptr thrown;
             try {
+                if (stop && stop()) throw Stopped();
                 (*work)(item);
             } catch (...) {
                 thrown = std::current_exception();
@@ -127,6 +129,8 @@ void ThreadPool::for_each(std::size_t count, const std::function<void(std::size_
     state_->work_done.wait(lock, [this] { return state_->running == 0; });
     if (state_->error) std::rethrow_exception(std::exchange(state_->error, nullptr));
 }
+
+void ThreadPool::stop_when(std::function<bool()> condition) { state_->stop = std::move(condition); }
 
 std::size_t default_threads() {
     std::size_t count = affinity_count();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +18,11 @@ struct Range {
     std::size_t size() const { return end - begin; }
 };
 
+/// Thrown by a loop that was asked to stop; see ThreadPool::stop_when.
+struct Stopped : std::exception {
+    const char* what() const noexcept override { return "stopped"; }
+};
+
 class ThreadPool {
   public:
     /// Starts `threads - 1` threads, because the calling thread works too. 0 means
@@ -31,6 +37,10 @@ class ThreadPool {
     /// Calls work(i) once for each i = 0 .. count-1, in any order. If calls throw, the exception of the
     /// lowest i is rethrown here after all started calls have ended. Not reentrant: call it from one thread.
     void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
+
+    /// From now on for_each asks before each item. Once the answer is true it starts no item, and throws
+    /// Stopped after all started calls have ended. Several threads ask at once.
+    void stop_when(std::function<bool()> condition);
 
   private:
     struct State;

@@ -25,6 +25,8 @@ constexpr double consistent_within = 0.5;     // Nishimori: the self-overlap is 
 constexpr double lost_beyond = 1e3;           // self-overlap in units of Q
 constexpr double hopeless_noise = 1e20;       // scores of posteriors that were not resolved
 constexpr double least_noise = 1e-29;
+constexpr double dependent = 1e-8;    // independence of scores: below, a combination of layers has no data
+constexpr double unresolved = 1e-13;  // independence of the noise: below, its inverse is roundoff
 /// Below this many samples per dimension A from the power is too small by 10% and more (fitting: slope of R
 /// on S).
 constexpr double few_samples = 4;
@@ -86,6 +88,13 @@ Overlap second_moments(Laws priors) {
     return result;
 }
 
+/// The smallest eigenvalue of the correlations between layers; 0 if a layer has no variance.
+double independence(const Overlap& covariance) {
+    if (!covariance.allFinite() || !(covariance.diagonal().minCoeff() > 0)) return 0;
+    const Eigen::VectorXd scale = covariance.diagonal().cwiseSqrt().cwiseInverse();
+    return linalg::smallest_eigenvalue(scale.asDiagonal() * covariance * scale.asDiagonal());
+}
+
 /// Shat_l + sum_m (A^-1)_lm (2/d) pulled_m
 std::vector<Matrix> noisy_estimates(const std::vector<Matrix>& estimates, const std::vector<Matrix>& pulled,
                                     const Overlap& gain) {
@@ -141,16 +150,21 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         // If the outputs fix m combinations, they measure the error: residuals V g have variance 2 E.
         const double residual_error =
             (messages.variance * pass.power * messages.variance).trace() / (2 * observed * samples);
+        // Scores that are the same combination of the layers in each sample, as of y = sign(h^1 + h^2), tell
+        // nothing about another combination. It gets next to no precision, as in state evolution.
+        const bool blind = priors.size() > 1 && independence(now.conjugate) < dependent;
+        const double next_to_none = std::max(1e-6 / largest_prior_error, 1e-10 * power);
+        const Overlap qhat =
+            blind ? linalg::with_eigenvalues_above(now.conjugate, next_to_none) : now.conjugate;
         // The mean slope of a layer that is hardly observed may have any sign.
-        now.response = slope ? linalg::with_eigenvalues_above(4 / (d * d) * pass.slope,
-                                                              1e-2 * std::min(1 / largest_prior_error, power))
-                             : now.conjugate;
+        const double least_slope = blind ? next_to_none : 1e-2 * std::min(1 / largest_prior_error, power);
+        now.response = slope ? linalg::with_eigenvalues_above(4 / (d * d) * pass.slope, least_slope) : qhat;
         if (!linalg::positive_definite(now.response)) return finish(Termination::diverged);
         const Overlap gain = linalg::inverse(now.response);
         // Next to the truth R has hardly any noise: less than the spectral engine resolves.
         now.noise_covariance = linalg::with_eigenvalues_above(
-            slope ? linalg::symmetric_part(gain * now.conjugate * gain) : gain, least_noise);
-        if (!linalg::positive_definite(now.noise_covariance) || now.noise_covariance.trace() > hopeless_noise)
+            slope ? linalg::symmetric_part(gain * qhat * gain) : gain, least_noise);
+        if (independence(now.noise_covariance) < unresolved || now.noise_covariance.trace() > hopeless_noise)
             return finish(Termination::diverged);
         const std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain);
         for (const Matrix& matrix : noisy) {

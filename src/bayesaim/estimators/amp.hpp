@@ -82,9 +82,11 @@ struct AmpResult {
 ///   R_l = Shat_l + sum_m (A^-1)_lm (2/d) sum g^m_ab Z_ab,  D = A^-1 qhat A^-1
 ///   Shat, C = denoise(R, D) (one layer: rotation_invariant, several: joint),  O = 2 C D^-1 A^-1
 /// On data from the model A = qhat = D^-1 and O = V for large d. At finite d they differ, and D is the actual
-/// variance of R. Matrix-free: for each layer two products with the tokens and one eigendecomposition per
-/// iteration. Results have the same bits for any number of threads and for stored and
-/// regenerated tokens. Pinned by: Amp.*, AmpOfSeveralLayers.*.
+/// variance of R. If the outputs depend on one combination of layers only, as in y = sign(h^1 + h^2), qhat is
+/// singular: the others get 1e-6 of the prior's precision. Joint denoisers are rough there unless the priors
+/// are Gaussian or the data few; a run that they mislead does not converge. Matrix-free: for each layer two
+/// products with the tokens and one eigendecomposition per iteration. Results have the same bits for any
+/// number of threads and for stored and regenerated tokens. Pinned by: Amp.*, AmpOfSeveralLayers.*.
 AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channel& channel,
                   const AmpOptions& options, ThreadPool& pool);
 /// One layer.

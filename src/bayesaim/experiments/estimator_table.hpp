@@ -64,8 +64,9 @@ struct EstimatorEntry {
     /// Names of the values of its outcomes; with several layers there are also error_1, error_2, ..
     std::vector<std::string> values;
     std::function<Outcome(const Task&, const TaskContext&)> run;
-    std::function<double(const Task&)> operations;  ///< a rough count, for time estimates
-    std::function<double(const Task&)> bytes;       ///< memory of a running task, within a factor of 2
+    std::function<double(const Task&)>
+        operations;                            ///< a rough count, without theory_error, for time estimates
+    std::function<double(const Task&)> bytes;  ///< memory of a running task, within a factor of 2
     /// Throws InvalidArgument for settings that do not fit together. Called when the study is read.
     std::function<void(const Task&)> check{};
     bool has_prior = true;  ///< whether a task chooses its prior; small-width fixes it
@@ -78,7 +79,7 @@ const std::vector<EstimatorEntry>& estimator_table();
 void set_initial(const std::string& initial, const model::Model& model, const data::Synthetic& problem,
                  std::uint64_t seed, estimators::AmpOptions& options, ThreadPool& pool);
 
-/// Runs a task. Returns std::nullopt if it was stopped. An exception becomes an outcome of status "failed".
+/// Runs a task. Returns std::nullopt if it was stopped, by its progress or by the pool. An exception becomes an outcome of status "failed".
 std::optional<Outcome> run_task(const Task& task, const TaskContext& context);
 
 }  // namespace bayesaim::experiments

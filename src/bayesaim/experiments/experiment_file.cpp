@@ -113,7 +113,8 @@ struct ChoiceReader {
     }
 
     void read_grid(const toml::node& node, Choice& choice) const {
-        const Grid grid = source.at(node, [&] { return Grid(setting.name, node.as_string()->get()); });
+        const auto zero = setting.name == "alpha" ? Grid::Zero::allowed : Grid::Zero::refused;
+        const Grid grid = source.at(node, [&] { return Grid(setting.name, node.as_string()->get(), zero); });
         if (grid.relative()) {
             if (setting.name != "alpha") reject(node, "made of numbers without x");
             choice.relative = grid;
@@ -224,6 +225,7 @@ struct Expansion {
         for (const Value& value : values) {
             set(task, setting, value);
             if (setting.name == "spectrum") read_spectrum(*found->second.node, task);
+            if (setting.name == "alpha") check_data(*found->second.node, task);
             choose(index + 1, task);
         }
     }
@@ -232,6 +234,12 @@ struct Expansion {
         task.spectrum = (directory / task.spectrum).lexically_normal().string();
         task.spectrum_checksum =
             source.at(node, [&] { return fingerprint(read_whole("spectrum", task.spectrum)); });
+    }
+
+    /// Theory is defined without data; AMP and gradient descent need some.
+    void check_data(const toml::node& node, const Task& task) const {
+        if (task.alpha == 0 && takes(find_row(estimator_table(), "estimator", task.estimator), "dim"))
+            source.reject(node, fmt::format("alpha of estimator {} must be positive, got 0", task.estimator));
     }
 
     /// Reports values that do not fit together at the key that the message names.
@@ -325,8 +333,7 @@ Experiment parse_experiment(std::string_view text, const std::string& source_nam
 }
 
 Experiment read_experiment(const std::filesystem::path& file) {
-    Experiment experiment =
-        parse_experiment(read_whole("experiment file", file), file.string(), file.parent_path());
+    Experiment experiment = parse_experiment(read_whole("study", file), file.string(), file.parent_path());
     if (experiment.name.empty()) experiment.name = file.stem().string();
     return experiment;
 }

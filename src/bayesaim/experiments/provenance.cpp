@@ -65,16 +65,6 @@ std::string provenance_json(const Provenance& provenance) {
     return text + ",\n \"points\": [" + points + "]\n}\n";
 }
 
-std::optional<std::string> read_study_name(const std::filesystem::path& file) {
-    if (!std::filesystem::exists(file)) return std::nullopt;
-    try {
-        const Json object = Json::parse(read_whole("provenance file", file));
-        return object.at("name").get<std::string>();
-    } catch (const Json::exception&) {
-        return std::nullopt;
-    }
-}
-
 Provenance read_provenance(const std::filesystem::path& file) {
     const std::string text = read_whole("provenance file", file);
     try {
@@ -103,6 +93,15 @@ Provenance read_provenance(const std::filesystem::path& file) {
     } catch (const InvalidArgument& error) {
         throw_invalid("provenance file", "the provenance.json of a sweep",
                       fmt::format("'{}' ({})", file.string(), error.what()));
+    }
+}
+
+std::optional<Experiment> read_study(const std::filesystem::path& file) {
+    if (!std::filesystem::exists(file)) return std::nullopt;
+    try {
+        return read_provenance(file).experiment;
+    } catch (const InvalidArgument&) {
+        return std::nullopt;
     }
 }
 

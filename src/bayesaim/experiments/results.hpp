@@ -63,9 +63,8 @@ std::string provenance_json(const Provenance& provenance);
 /// Throws InvalidArgument if the file is not a provenance file.
 Provenance read_provenance(const std::filesystem::path& file);
 
-/// The name of the study whose provenance file this is; std::nullopt if there is no such file or it is no
-/// provenance file.
-std::optional<std::string> read_study_name(const std::filesystem::path& file);
+/// The study whose provenance file this is; std::nullopt if there is no such file or it is no provenance file.
+std::optional<Experiment> read_study(const std::filesystem::path& file);
 
 /// Counts the points with an outcome in both, and those among them with equal bits.
 struct Comparison {

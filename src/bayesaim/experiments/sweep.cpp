@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -51,18 +52,39 @@ void remove_partial_files(const fs::path& directory) {
     }
 }
 
-/// Refuses a directory of another study: its results would be replaced. A sweep writes the provenance before
-/// its first point, so that the name is known even if it was killed; where the provenance was lost, the
-/// points of the store tell.
-void check_study(const Experiment& experiment, const fs::path& directory, const std::vector<Point>& points,
+/// Refuses a directory with files but without a store: it is none of ours.
+void check_not_foreign(const fs::path& directory) {
+    std::error_code error;  // then other calls tell what is wrong with the directory
+    if (fs::is_directory(directory, error) && !fs::is_empty(directory, error) && !error &&
+        !fs::exists(directory / store_name, error) && !error)
+        throw_invalid("run directory", "new, empty or one of an earlier sweep",
+                      fmt::format("'{}', which holds other files", directory.string()));
+}
+
+/// Refuses a directory of another study, because its results would be replaced: one of another name, or one
+/// that shares no point. A sweep writes the provenance before its first point, so that the study is known even
+/// if it was killed; where the provenance was lost, the points of the store tell.
+/// Returns whether the directory holds another version of this study, which shares some points with it.
+bool check_study(const Experiment& experiment, const fs::path& directory, const std::vector<Point>& points,
                  const StoredRecords& records) {
-    const auto name = read_study_name(directory / provenance_name);
-    const auto finished = [](const Point& point) { return point.outcome.has_value(); };
-    if (name ? *name == experiment.name : records.payloads.empty() || std::ranges::any_of(points, finished))
-        return;
-    throw_invalid("run directory", fmt::format("new or that of the study '{}'", experiment.name),
-                  fmt::format("'{}', which holds {}", directory.string(),
-                              name ? fmt::format("the study '{}'", *name) : "points of another study"));
+    const auto reject = [&](const std::string& content) {
+        throw_invalid("run directory", fmt::format("new or that of the study '{}'", experiment.name),
+                      fmt::format("'{}', which holds {}", directory.string(), content));
+    };
+    const auto before = read_study(directory / provenance_name);
+    if (before && before->name != experiment.name) reject(fmt::format("the study '{}'", before->name));
+    if (records.payloads.empty()) return false;
+    if (!before) {
+        const auto finished = [](const Point& point) { return point.outcome.has_value(); };
+        if (std::ranges::none_of(points, finished)) reject("points of another study");
+        return false;
+    }
+    std::set<std::string> known;
+    for (const Task& task : before->tasks) known.insert(canonical(task));
+    const auto shared = static_cast<std::size_t>(std::ranges::count_if(
+        experiment.tasks, [&](const Task& task) { return known.contains(canonical(task)); }));
+    if (shared == 0) reject("another study of this name");
+    return shared < known.size() || shared < experiment.tasks.size();
 }
 
 bool is_missing(const Point& point, const SweepOptions& options) {
@@ -85,6 +107,7 @@ class Runner {
         if (stop_) return;
         Point& point = result_.points[task];
         report(0, fmt::format("{}, alpha {:g}", point.task.estimator, point.task.alpha));
+        pool.stop_when([this] { return stop_requested(); });
         const auto progress = [this](double fraction, const std::string& text) {
             return report(fraction, text);
         };
@@ -108,10 +131,24 @@ class Runner {
   private:
     bool report(double fraction, const std::string& text) {
         const std::lock_guard lock(mutex_);
+        return report({finished_, total_, fraction, text});
+    }
+
+    /// The caller holds the lock.
+    bool report(const SweepProgress& now) {
         write_if_due();
-        if (!stop_ && options_.progress && !options_.progress({finished_, total_, fraction, text}))
-            stop_ = true;
+        if (!stop_ && options_.progress && !options_.progress(now)) stop_ = true;
+        latest_ = now;
+        reported_ = Clock::now();
         return !stop_;
+    }
+
+    /// For the loops inside a task, which may be long: repeats the latest report ten times a second.
+    bool stop_requested() {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!stop_ && lock && Clock::now() - reported_ > std::chrono::milliseconds(100))
+            report({finished_, total_, latest_.fraction, latest_.text});
+        return stop_;
     }
 
     /// Writes the tables now and then. The caller holds the lock.
@@ -139,12 +176,26 @@ class Runner {
     const SweepOptions& options_;
     std::size_t total_, finished_;
     bool unwritten_ = false;  // whether a point was finished after the tables were written
-    Clock::time_point written_ = Clock::now();
+    Clock::time_point written_ = Clock::now(), reported_ = written_;
+    SweepProgress latest_;
     Seconds writing_{0};
     TheoryErrors theory_;
     std::mutex mutex_;
     std::atomic<bool> stop_ = false;
 };
+
+/// Operations of a task with its theoretical error, which TheoryErrors computes once for all seeds: for the
+/// first task of each point, which then is `known`.
+double operations_of(const Task& task, std::set<std::string>& known) {
+    const EstimatorEntry& entry = find_row(estimator_table(), "estimator", task.estimator);
+    Task theory = task;
+    theory.estimator = "theory";
+    const bool needs_it = std::ranges::count(entry.values, "theory_error") > 0;
+    return entry.operations(task) +
+           (needs_it && known.insert(canonical(theory)).second
+                ? find_row(estimator_table(), "estimator", "theory").operations(theory)
+                : 0);
+}
 
 /// Speed of a matrix product on this machine: the fastest of several runs, as other programs run too.
 double seconds_per_operation() {
@@ -178,12 +229,13 @@ void reconcile(std::vector<Point>& points, const std::vector<Point>& found, cons
 }  // namespace
 
 SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, const SweepOptions& options) {
+    check_not_foreign(directory);
     make_directory(directory);
     RunStore store(directory / store_name);
     remove_partial_files(directory);
 
     SweepResult result{points_of(experiment, store.records())};
-    check_study(experiment, directory, result.points, store.records());
+    result.other_version = check_study(experiment, directory, result.points, store.records());
     result.damaged = store.records().damaged;
     std::vector<std::size_t> small, large;
     std::size_t total = 0;
@@ -211,6 +263,7 @@ SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, c
 }
 
 SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, const SweepOptions& options) {
+    check_not_foreign(directory);
     const StoredRecords records = read_records(directory / store_name);
     const std::vector<Point> points = points_of(experiment, records);
     check_study(experiment, directory, points, records);
@@ -224,10 +277,12 @@ SweepPlan plan_sweep(const Experiment& experiment, const fs::path& directory, co
     };
     std::map<Kind, Rate> measured;
     std::map<Kind, double> left;
+    std::set<std::string> with_theory;
     for (std::size_t i = 0; i < points.size(); ++i) {
         const auto& [task, outcome] = points[i];
+        if (!outcome && !options.shard.has(i)) continue;
         const Kind kind{task.estimator, is_small(task)};
-        const double operations = find_row(estimator_table(), "estimator", task.estimator).operations(task);
+        const double operations = operations_of(task, with_theory);
         if (outcome && !outcome->failed()) {
             measured[kind].seconds += outcome->seconds;
             measured[kind].operations += operations;
@@ -281,6 +336,7 @@ std::vector<Point> merge_sweeps(const std::vector<fs::path>& directories, const 
         }
         reconcile(points, points_of(experiment, read_records(directory / store_name)), directory);
     }
+    check_not_foreign(output);
     make_directory(output);
     RunStore store(output / store_name);
     remove_partial_files(output);

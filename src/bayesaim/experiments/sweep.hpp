@@ -21,7 +21,8 @@ struct SweepOptions {
     bool retry_failed = false;
     std::size_t threads = 0;    ///< 0: default_threads(); results do not depend on it
     double write_seconds = 10;  ///< at least this long between two writings of results.csv and summary.csv
-    /// Called by one thread at a time; returns false to stop the sweep, which keeps the finished points.
+    /// Called by one thread at a time, several times a second; returns false to stop the sweep, which keeps the
+    /// finished points.
     std::function<bool(const SweepProgress&)> progress{};
 };
 
@@ -30,13 +31,16 @@ struct SweepResult {
     std::size_t computed = 0;   ///< by this call
     std::size_t damaged = 0;    ///< damaged records, which were computed again
     bool stopped = false;
+    /// The directory held another version of the study: some points are the same, others not. All finished
+    /// points stay in the store, and the tables have those of the present version.
+    bool other_version = false;
 };
 
 /// Computes the missing points of a study in a run directory, which is created if necessary, and writes the
 /// results. The directory can be used again after any interruption, and after points were added to the study.
 /// The CSV files grow while it runs.
-/// Throws if the directory cannot be used, another process uses it or it holds a study of another name;
-/// finished points are kept.
+/// Throws if the directory cannot be used, another process uses it, or it holds other files or another study
+/// (of another name, or without a point of this one); finished points are kept.
 SweepResult run_sweep(const Experiment& experiment, const std::filesystem::path& directory,
                       const SweepOptions& options = {});
 
@@ -48,7 +52,7 @@ struct SweepPlan {
     bool measured = false;  ///< from runs of this study, rather than from operation counts
     double bytes = 0;       ///< estimate of the peak memory, within a factor of 2; 0 if nothing is missing
 };
-/// Throws InvalidArgument if the directory holds a study of another name.
+/// Throws InvalidArgument if the directory holds other files or another study.
 SweepPlan plan_sweep(const Experiment& experiment, const std::filesystem::path& directory,
                      const SweepOptions& options = {});
 

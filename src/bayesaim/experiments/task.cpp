@@ -73,7 +73,7 @@ std::vector<Setting> make_table() {
         {"heads", &Task::heads, at_least(1), model},
         {"integration_points", &Task::integration_points, at_least(16), all},
         {"dim", &Task::dim, at_least(2)},
-        {"alpha", &Task::alpha, positive, all},
+        {"alpha", &Task::alpha, non_negative, all},
         {"response", &Task::response, on<std::string>(estimators::parse_response)},
         {"damping", &Task::damping, on<double>(check_fraction)},
         {"adaptive_damping", &Task::adaptive_damping},

@@ -46,7 +46,7 @@ struct Task {
 
 using Value = std::variant<std::uint64_t, double, bool, std::string>;
 
-/// A named setting. Experiment files, stores, tables and provenance iterate over these.
+/// A named setting. Files of studies, stores, tables and provenance iterate over these.
 struct Setting {
     using Member =
         std::variant<std::uint64_t Task::*, int Task::*, double Task::*, bool Task::*, std::string Task::*>;

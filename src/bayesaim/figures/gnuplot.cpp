@@ -67,10 +67,10 @@ void run_gnuplot(const std::filesystem::path& script) {
 
 }  // namespace
 
-void check_picture_name(const std::filesystem::path& output) {
+void check_picture_name(const std::filesystem::path& output, std::string_view name) {
     const std::string ending = output.extension().string();
     if (ending != ".png" && ending != ".svg" && ending != ".pdf") {
-        throw_invalid("picture file", "named *.png, *.svg or *.pdf", fmt::format("'{}'", output.string()));
+        throw_invalid(name, "named *.png, *.svg or *.pdf", fmt::format("'{}'", output.string()));
     }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bayesaim::figures {
@@ -15,8 +16,9 @@ struct Canvas {
 /// (.png, .svg or .pdf). The picture replaces `output` only when it is complete.
 void render(const std::string& script, const std::filesystem::path& output, const Canvas& canvas = {});
 
-/// Throws InvalidArgument unless the file ends in .png, .svg or .pdf. Call it before a long computation.
-void check_picture_name(const std::filesystem::path& output);
+/// Throws InvalidArgument, with the argument's `name`, unless the file ends in .png, .svg or .pdf. Call it
+/// before a long computation.
+void check_picture_name(const std::filesystem::path& output, std::string_view name = "picture file");
 
 /// A gnuplot data block `$name << EOD ...`, one row per index, columns of equal length.
 std::string data_block(const std::string& name, const std::vector<std::vector<double>>& columns);

@@ -9,17 +9,52 @@
 namespace bayesaim::figures {
 namespace {
 
+/// A line of one point would not be seen: it is drawn as a point.
+bool drawn_as_line(const Series& series) {
+    return series.style <= Series::Style::dotted_line && series.x.size() > 1;
+}
+
 std::string style_of(const Series& series) {
+    const auto style = static_cast<std::size_t>(series.style);
+    const auto dots = static_cast<std::size_t>(Series::Style::dots);
     // In the order of Series::Style: dashes of lines, shapes and sizes of points.
     constexpr const char* looks[] = {"lw 2 dt 1",          "lw 2 dt 2",          "lw 2 dt 3",
                                      "pt 7 ps 0.9 lw 1.2", "pt 6 ps 1.1 lw 1.2", "pt 2 ps 1.1 lw 1.2",
                                      "pt 8 ps 1.3 lw 1.2"};
-    const bool line = series.style <= Series::Style::dotted_line;
+    const bool line = drawn_as_line(series);
     return fmt::format("with {} {} lc rgb \"{}\"",
                        line                   ? "lines"
                        : series.error.empty() ? "points"
                                               : "yerrorbars",
-                       looks[static_cast<std::size_t>(series.style)], series.colour);
+                       looks[style < dots && !line ? style + dots : style], series.colour);
+}
+
+/// A point at the edge is drawn whole, and a short logarithmic axis has more numbers than powers of 10.
+std::string horizontal_axis(const LineFigure& figure) {
+    double low = INFINITY, high = -INFINITY;
+    for (const Series& series : figure.series) {
+        for (const double x : series.x) {
+            low = std::min(low, x);
+            high = std::max(high, x);
+        }
+    }
+    std::string script = "set autoscale xfix\n";
+    const auto reaches_edge = [&](const Series& series) {
+        return !drawn_as_line(series) && !series.x.empty() &&
+               (std::ranges::min(series.x) == low || std::ranges::max(series.x) == high);
+    };
+    if (std::ranges::any_of(figure.series, reaches_edge)) script += "set offsets graph 0.03,graph 0.03,0,0\n";
+    if (figure.log_x) script += "set logscale x\nset format x \"%g\"\n";
+    if (figure.log_x && low > 0 && high < 50 * low) {
+        std::string tics;
+        for (double power = std::pow(10, std::floor(std::log10(low))); power <= high; power *= 10) {
+            for (const int digit : {1, 2, 5})
+                tics += fmt::format("{}{:g}", tics.empty() ? "" : ",", digit * power);
+        }
+        script += fmt::format("set xtics ({})\n", tics);
+    }
+    if (figure.x_lowest) script += fmt::format("set xrange [{:.10g}:*]\n", *figure.x_lowest);
+    return script;
 }
 
 /// A logarithmic axis cannot show 0, and an error bar must not reach it.
@@ -64,15 +99,23 @@ std::string script_of(const LineFigure& figure) {
                              in_key ? fmt::format("title \"{}\"", series.label) : "notitle");
         script += label_of(series);
     }
+    // The title stands over the picture, not over its axes: beside a key outside these are narrow.
+    if (figure.key.starts_with("outside")) {
+        script += fmt::format(
+            "set tmargin at screen 0.88\nset label \"{}\" at screen 0.5,screen 0.94 center\n", figure.title);
+    } else {
+        script += fmt::format("set title \"{}\"\nset rmargin 4\n", figure.title);
+    }
     script += fmt::format(
-        "set title \"{}\"\nset xlabel \"{}\"\nset ylabel \"{}\"\nset border 3\nset tics nomirror out\nset "
-        "bars 0.4\n"
-        "set key {} Left reverse samplen 2\nset rmargin 4\nset autoscale xfix\n",
-        figure.title, figure.x_label, figure.y_label, figure.key);
-    if (figure.log_x) script += "set logscale x\nset format x \"%g\"\n";
+        "set xlabel \"{}\"\nset ylabel \"{}\"\nset border 3\nset tics nomirror out\nset bars 0.4\n"
+        "set key {} Left reverse samplen 2\n",
+        figure.x_label, figure.y_label, figure.key);
+    script += horizontal_axis(figure);
     if (figure.log_y) script += "set logscale y\nset format y \"10^{%T}\"\n";
-    if (figure.x_lowest) script += fmt::format("set xrange [{:.10g}:*]\n", *figure.x_lowest);
-    if (!figure.log_y) script += "set yrange [0:*]\n";
+    const bool negative = std::ranges::any_of(figure.series, [](const Series& series) {
+        return std::ranges::any_of(series.y, [](double y) { return y < 0; });
+    });
+    if (!figure.log_y && !negative) script += "set yrange [0:*]\n";
     for (const Marker& marker : figure.markers) {
         script += fmt::format(
             "set arrow from first {0},graph 0 to first {0},graph 1 nohead lw 1.5 dt 3 lc rgb \"{1}\"\n",

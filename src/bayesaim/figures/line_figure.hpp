@@ -9,7 +9,8 @@
 
 namespace bayesaim::figures {
 
-/// A line shows theory; points show measurements, with error bars if `error` is given.
+/// A line shows theory; points show measurements, with error bars if `error` is given. A line of one point is
+/// drawn as a point.
 struct Series {
     enum class Style { line, dashed_line, dotted_line, dots, open_dots, crosses, triangles };
     std::string label;  ///< shown in the key, or at the line itself; empty for no label
@@ -35,7 +36,7 @@ struct LineFigure {
     std::vector<Series> series{};
     std::vector<Marker> markers{};
     std::string caption{};          ///< small text below the picture: sizes and seeds
-    std::string key = "top right";  ///< place of the key
+    std::string key = "top right";  ///< place of the key; "outside .." beside the axes
     std::optional<double> x_lowest{};
 };
 

@@ -29,14 +29,13 @@ void draw(const PhaseFigure& figure, const std::filesystem::path& output) {
         figure.title, *low_alpha, *high_alpha, *low_width, *high_width);
     if (figure.log_alpha) script += "set logscale x\n";
     if (figure.log_width) script += "set logscale y\n";
-    if (!figure.line_alpha.empty()) {
-        const std::size_t middle = figure.line_alpha.size() / 4;
-        script += fmt::format("set label 'strong recovery' at {},{} front offset 1,0 tc rgb 'white'\n",
-                              figure.line_alpha[middle], figure.line_width[middle]);
-    }
     script += "splot $map using 1:2:3 notitle";
-    if (!figure.line_alpha.empty()) {
-        script += ", $line using 1:2:(0) with lines lw 2.5 lc rgb 'white' notitle";
+    // The key stands below the map: on the map, the text may leave the picture or meet its own colour.
+    if (std::ranges::any_of(figure.line_alpha,
+                            [&](double x) { return x >= *low_alpha && x <= *high_alpha; })) {
+        script = "set key at screen 0.8,screen 0.05 right samplen 2\n" + script +
+                 fmt::format(", $line using 1:2:(0) with lines lw 2.5 lc rgb '{}' title 'strong recovery'",
+                             colour::vermilion);
     }
     render(script + "\n", output);
 }

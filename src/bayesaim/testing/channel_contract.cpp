@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -324,7 +327,8 @@ Violations predictions(const Channel& channel, const Options& options) {
     const Overlap none = linalg::zero_overlap(channel.layers());
     channel.predict(s.index, none, truth);
     if (!options.label_noise && truth != output_values(channel, s.outputs))
-        lines.push_back("prediction at V = 0 is not the output");
+        lines.push_back(
+            "prediction at V = 0 is not the output; for outputs with label noise set label_noise");
     const auto expected = channel.generalization(s.parameters, {});
     const auto check = [&](const Overlap& variance, double value, const char* what) {
         channel.predict(s.omega, variance, prediction);
@@ -346,7 +350,32 @@ Violations predictions(const Channel& channel, const Options& options) {
     return lines;
 }
 
+/// The words of a line without its numbers.
+std::string kind_of(const std::string& line) {
+    std::string kind, word;
+    for (std::istringstream words(line); words >> word;) {
+        if (word.find_first_of("0123456789") != std::string::npos || word == "nan" || word == "-nan" ||
+            word == "inf" || word == "-inf")
+            continue;
+        kind += word + ' ';
+    }
+    return kind;
+}
+
 }  // namespace
+
+Violations summary(const std::string& check, const Violations& lines) {
+    std::map<std::string, int> counts;
+    for (const std::string& line : lines) ++counts[kind_of(line)];
+    Violations result;
+    for (const std::string& line : lines) {
+        const int count = std::exchange(counts[kind_of(line)], 0);
+        if (count == 0) continue;
+        result.push_back(check + ": " + line);
+        if (count > 1) result.back() += fmt::format(" (the first of {} alike)", count);
+    }
+    return result;
+}
 
 const std::vector<ChannelCheck>& channel_checks() {
     static const std::vector<ChannelCheck> checks = {

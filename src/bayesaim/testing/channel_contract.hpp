@@ -43,16 +43,18 @@ struct ChannelCheck {
 ///   predictions             have the generalisation error of theory; misses uncorrelated with omega
 const std::vector<ChannelCheck>& channel_checks();
 
-/// Runs checks of a channel or a prior; each line begins with the name of the check. An exception breaks the
-/// promise.
+/// The lines of one check for the user: each begins with the name of the check. Lines that differ only in
+/// numbers are one, the first, with their count.
+Violations summary(const std::string& check, const Violations& lines);
+
+/// Runs checks of a channel or a prior. An exception breaks the promise.
 template <class Check, class Subject, class Options>
 Violations run_checks(const std::vector<Check>& checks, const Subject& subject, const Options& options) {
     Violations all;
     for (const Check& check : checks) {
         try {
-            for (const std::string& line : check.run(subject, options)) {
-                all.push_back(check.name + ": " + line);
-            }
+            const Violations lines = summary(check.name, check.run(subject, options));
+            all.insert(all.end(), lines.begin(), lines.end());
         } catch (const std::exception& error) {
             all.push_back(check.name + ": " + error.what());
         }

@@ -15,20 +15,6 @@ namespace {
 /// Fixed points closer than this, relative to the larger, are the same one reached from two sides.
 constexpr double same_fixed_point = 1e-6;
 
-/// Adds what the sampling error of C makes of the generalisation error: its change if C is one standard error
-/// larger.
-void add_sampling_error(const EstimationCurve& prior, const channels::Channel& channel,
-                        const channels::Integration& integration, TheoryPoint& point) {
-    const FixedPoint& at = point.fixed_point;
-    const double value = point.generalization.bayes_optimal;
-    if (at.status == Termination::exact_recovery || !(at.relative_error > 0) || !(value > 0)) return;
-    const double step = std::min(at.relative_error, 0.1);
-    const OrderParameters moved = parameters_at(prior, (1 + step) * at.parameters.error);
-    const double slope = (channel.generalization(moved, integration).bayes_optimal - value) / (step * value);
-    point.generalization.relative_error =
-        std::hypot(point.generalization.relative_error, slope * at.relative_error);
-}
-
 }  // namespace
 
 BayesOptimal solve_bayes_optimal(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
@@ -51,13 +37,24 @@ BayesOptimal solve_bayes_optimal(const EstimationCurve& prior, const channels::C
     return result;
 }
 
+channels::GeneralizationError generalization_error(const EstimationCurve& prior, const FixedPoint& at,
+                                                   const channels::Channel& channel,
+                                                   const channels::Integration& integration) {
+    channels::GeneralizationError result = generalization_error(at, channel, integration);
+    const double value = result.bayes_optimal;
+    if (at.status == Termination::exact_recovery || !(at.relative_error > 0) || !(value > 0)) return result;
+    const double step = std::min(at.relative_error, 0.1);
+    const OrderParameters moved = parameters_at(prior, (1 + step) * at.parameters.error);
+    const double slope = (channel.generalization(moved, integration).bayes_optimal - value) / (step * value);
+    result.relative_error = std::hypot(result.relative_error, slope * at.relative_error);
+    return result;
+}
+
 TheoryPoint solve_theory(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                          const StateEvolutionOptions& options) {
     const BayesOptimal solution = solve_bayes_optimal(prior, channel, alpha, options);
-    TheoryPoint point{alpha, solution.optimal(), solution.uninformed.error(),
-                      generalization_error(solution.optimal(), channel, options.integration)};
-    add_sampling_error(prior, channel, options.integration, point);
-    return point;
+    return {alpha, solution.optimal(), solution.uninformed.error(),
+            generalization_error(prior, solution.optimal(), channel, options.integration)};
 }
 
 std::vector<TheoryPoint> solve_curve(const EstimationCurve& prior, const channels::Channel& channel,
@@ -78,10 +75,14 @@ std::vector<TheoryPoint> solve_curve(const EstimationCurve& prior, const channel
         if (progress && !progress(static_cast<double>(finished) / static_cast<double>(alphas.size())))
             stop = true;
     };
-    if (channel.sampled()) {
-        for (std::size_t i = 0; i < alphas.size(); ++i) solve(i);
-    } else {
-        pool.for_each(alphas.size(), solve);
+    try {
+        if (channel.sampled()) {
+            for (std::size_t i = 0; i < alphas.size(); ++i) solve(i);
+        } else {
+            pool.for_each(alphas.size(), solve);
+        }
+    } catch (const Stopped&) {
+        // The finished points count.
     }
     std::size_t whole = 0;
     while (whole < done.size() && done[whole]) ++whole;

@@ -22,6 +22,12 @@ struct BayesOptimal {
 BayesOptimal solve_bayes_optimal(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                                  const StateEvolutionOptions& options = {});
 
+/// The generalisation error at a fixed point. Its sampling error includes what the sampling error of C makes
+/// of it: its change if C is one standard error larger.
+channels::GeneralizationError generalization_error(const EstimationCurve& prior, const FixedPoint& at,
+                                                   const channels::Channel& channel,
+                                                   const channels::Integration& integration = {});
+
 /// All results of the theory at one alpha.
 struct TheoryPoint {
     double alpha = 0;
@@ -33,8 +39,9 @@ TheoryPoint solve_theory(const EstimationCurve& prior, const channels::Channel& 
                          const StateEvolutionOptions& options = {});
 
 /// A curve. Points are independent and are solved in parallel, unless the expectations inside a point are
-/// sampled: these then share the threads. `progress` receives the finished fraction. If it returns false the
-/// curve stops, and only the points before the first missing one are returned.
+/// sampled: these then share the threads. `progress` receives the finished fraction. If it returns false, or the
+/// pool stops (ThreadPool::stop_when), the curve stops, and only the points before the first missing one are
+/// returned.
 std::vector<TheoryPoint> solve_curve(const EstimationCurve& prior, const channels::Channel& channel,
                                      std::span<const double> alphas, StateEvolutionOptions options,
                                      ThreadPool& pool, const std::function<bool(double)>& progress = {});

@@ -34,19 +34,23 @@ std::optional<double> strong_recovery(const EstimationCurve& prior, const channe
 std::optional<FirstOrderTransition> find_first_order_transition(const EstimationCurve& prior,
                                                                 const channels::Channel& channel,
                                                                 const TransitionSearch& search,
-                                                                const StateEvolutionOptions& options) {
+                                                                const StateEvolutionOptions& options) try {
     check_positive("lowest alpha", search.lowest);
     if (!(search.highest > search.lowest)) throw_invalid("highest alpha", "above the lowest", search.highest);
     check_at_least("steps of the search", search.steps, 2);
     if (channel.observed_combinations() || channel.sampled()) return std::nullopt;
-    const auto solve = [&](double alpha) { return solve_bayes_optimal(prior, channel, alpha, options); };
+    double fraction = 0;
+    const auto solve = [&](double alpha) {
+        if (search.progress && !search.progress(fraction)) throw Stopped();
+        return solve_bayes_optimal(prior, channel, alpha, options);
+    };
     const auto alpha_at = [&](int i) {
         return search.lowest *
                std::pow(search.highest / search.lowest, static_cast<double>(i) / (search.steps - 1));
     };
     int first = -1, last = -1;
     for (int i = 0; i < search.steps; ++i) {
-        if (search.progress && !search.progress(static_cast<double>(i) / search.steps)) return std::nullopt;
+        fraction = static_cast<double>(i) / search.steps;
         if (!solve(alpha_at(i)).differ) {
             if (first >= 0) break;
             continue;
@@ -71,6 +75,8 @@ std::optional<FirstOrderTransition> find_first_order_transition(const Estimation
             return point.differ ? point.informed_wins : alpha > 0.5 * (inside_low + inside_high);
         });
     return transition;
+} catch (const Stopped&) {
+    return std::nullopt;
 }
 
 Thresholds find_thresholds(const EstimationCurve& prior, const channels::Channel& channel,

@@ -144,6 +144,21 @@ TEST(ThreadPool, CanBeUsedAgainAfterAnException) {
     EXPECT_EQ(calls, 1000);
 }
 
+TEST(ThreadPool, StopsBeforeTheNextItemWhenAsked) {
+    for (const std::size_t threads : thread_counts) {
+        ThreadPool pool(threads);
+        std::atomic<std::size_t> done = 0;
+        pool.stop_when([&] { return done >= 10; });
+        EXPECT_THROW(pool.for_each(1000, [&](std::size_t) { ++done; }), Stopped);
+        EXPECT_GE(done, 10U);
+        EXPECT_LT(done, 10 + threads);
+        pool.stop_when({});
+        done = 0;
+        EXPECT_NO_THROW(pool.for_each(1000, [&](std::size_t) { ++done; }));
+        EXPECT_EQ(done, 1000U);
+    }
+}
+
 TEST(Blocks, CoverTheItemsInOrderWithoutGaps) {
     for (const std::size_t count : {0, 1, 15, 16, 17, 100}) {
         std::size_t next = 0;

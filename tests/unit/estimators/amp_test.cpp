@@ -10,6 +10,8 @@
 #include "bayesaim/channels/hardmax.hpp"
 #include "bayesaim/channels/softmax.hpp"
 #include "bayesaim/estimators/prediction.hpp"
+#include "bayesaim/numerics/gaussian.hpp"
+#include "bayesaim/priors/wigner.hpp"
 #include "bayesaim/priors/wishart.hpp"
 
 #include "support/expect_invalid.hpp"
@@ -159,6 +161,81 @@ TEST(AmpOfSeveralLayers, RejectsWrongArguments) {
                     problem.pool);
         },
         "layers of the estimation error");
+}
+
+/// y = sign(h^1 + h^2): with s^2 = sum_lk V_lk and x = y (omega^1 + omega^2)/s,
+///   g^1 = g^2 = y phi(x)/(s Phi(x)).
+class SignOfSum : public channels::Channel {
+  public:
+    std::string name() const override { return "sign-of-sum"; }
+    std::vector<std::pair<std::string, double>> parameters() const override { return {}; }
+    int tokens() const override { return 2; }
+    int layers() const override { return 2; }
+    void draw(const channels::ConstRowsRef& index, std::uint64_t, std::uint64_t,
+              channels::RowsRef outputs) const override {
+        const channels::Rows sign = (index.leftCols(3) + index.rightCols(3)).cwiseSign();
+        for (const int column : {0, 1, 2, 3}) outputs.col(column) = sign.col((column + 1) / 2);
+    }
+    void score(const channels::ConstRowsRef& outputs, const channels::ConstRowsRef& omega,
+               const Overlap& variance, channels::RowsRef g,
+               Eigen::Ref<Eigen::VectorXd> log_z) const override {
+        const double s = std::sqrt(variance.sum());
+        if (log_z.size() > 0) log_z.setZero();
+        for (Eigen::Index i = 0; i < omega.rows(); ++i) {
+            for (const int p : {0, 1, 2}) {
+                const double y = outputs(i, p == 2 ? 3 : p), x = y * (omega(i, p) + omega(i, 3 + p)) / s;
+                g(i, p) = g(i, 3 + p) = y / s * numerics::inverse_mills_ratio(x);
+                if (log_z.size() > 0) log_z[i] += numerics::log_normal_cdf(x);
+            }
+        }
+    }
+};
+
+/// Nothing is known about h^1 - h^2. The sum is learned, and half of it is the estimate of each layer: the
+/// sum of the errors is above 1, and 2 without data. With Gaussian priors the joint denoiser is exact.
+TEST(AmpOfSeveralLayers, LearnsTheOnlyCombinationThatIsObserved) {
+    const priors::Wigner prior;
+    const SignOfSum channel;
+    const priors::Prior* priors[] = {&prior, &prior};
+    const spectral::SpectralLaw* laws[] = {&prior.law(), &prior.law()};
+    ThreadPool pool(2);
+    for (const Response response : {Response::power, Response::slope}) {
+        double error = 0, predicted = 0;
+        for (const std::uint64_t seed : {0, 1, 2, 3}) {
+            const auto problem =
+                data::make_synthetic(priors, channel, {.dim = 40, .alpha = 0.3, .seed = seed}, pool);
+            const auto result = run_amp(problem.data, laws, channel, {.response = response}, pool);
+            EXPECT_EQ(result.status, Termination::converged) << to_string(response) << ", seed " << seed;
+            error += data::estimation_errors(result.estimates, problem.weights).trace() / 4;
+            predicted += result.predicted_error.trace() / 4;
+        }
+        EXPECT_LT(error, 1.6);
+        EXPECT_NEAR(error / predicted, 1, 0.15) << to_string(response);  // finite size
+    }
+}
+
+/// Where the joint denoiser is not exact, a run ends with a status and finite numbers.
+TEST(AmpOfSeveralLayers, ASingularScoreEndsWithAStatus) {
+    const SignOfSum channel;
+    ThreadPool pool(2);
+    for (const double width : {0.5, 1.0}) {
+        const priors::Wishart prior(width);
+        const priors::Prior* priors[] = {&prior, &prior};
+        const spectral::SpectralLaw* laws[] = {&prior.law(), &prior.law()};
+        for (const double alpha : {0.05, 0.2, 0.5, 1.0, 2.0}) {
+            const auto problem = data::make_synthetic(priors, channel, {.dim = 20, .alpha = alpha}, pool);
+            for (const Response response : {Response::power, Response::slope}) {
+                for (const double damping : {0.0, 0.5}) {
+                    const auto result =
+                        run_amp(problem.data, laws, channel,
+                                {.max_iterations = 50, .damping = damping, .response = response}, pool);
+                    EXPECT_FALSE(result.record.empty());
+                    EXPECT_NE(result.status, Termination::exact_recovery);
+                    EXPECT_TRUE(result.estimates[0].allFinite() && result.predicted_error.allFinite());
+                }
+            }
+        }
+    }
 }
 
 /// Few samples, alpha d = 3: with the gain from the power of the score the run collapses onto noise and

@@ -134,8 +134,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"estimator = 'amp'\nalpha = []\n",
                 "study.toml:2:9: alpha must be a value or a list of values"},
         Mistake{"estimator = 'amp'\nalpha = -1\n",
-                "study.toml:2:9: alpha must be positive and finite, got -1"},
-        Mistake{"estimator = 'amp'\nalpha = nan\n", "study.toml:2:9: alpha must be positive and finite"},
+                "study.toml:2:9: alpha must be non-negative and finite, got -1"},
+        Mistake{"estimator = 'amp'\nalpha = nan\n", "study.toml:2:9: alpha must be non-negative and finite"},
+        Mistake{"estimator = 'amp'\nalpha = [0.1, 0]\n",
+                "study.toml:2:9: alpha of estimator amp must be positive, got 0"},
+        Mistake{"estimator = 'gd'\nalpha = '0:1:3'\n",
+                "study.toml:2:9: alpha of estimator gd must be positive, got 0"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\ndim = 1\n", "study.toml:3:7: dim must be at least 2, got 1"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\ndim = -7\n", "study.toml:3:7: dim must be a non-negative"},
         Mistake{"estimator = 'amp'\nalpha = 0.1\ndim = 3000000000\n", "study.toml:3:7: dim must be at most"},
@@ -184,6 +188,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"name = 'a/b'\n", "study.toml:1:8: name must be text without '/'"},
         Mistake{"estimator = \n", "study.toml:1:13: "}, Mistake{"alpha = 1\nalpha = 2\n", "study.toml:2:"},
         Mistake{"", "estimator is missing"}));
+
+TEST(ExperimentFile, TheoryMayHaveNoData) {
+    EXPECT_EQ(parse("estimator = 'theory'\nalpha = 0\n").tasks[0].alpha, 0);
+    EXPECT_EQ(parse("estimator = 'theory'\nwidth = 0.5\nalpha = '0x:1x:3'\n").tasks[0].alpha, 0);
+    EXPECT_EQ(parse("estimator = 'small-width'\nalpha = '0:1:3'\n").tasks.size(), 3U);
+}
 
 TEST(Tasks, KeysTellApartWhatDecidesResultsAndNothingElse) {
     Task task;

@@ -134,6 +134,67 @@ TEST(Sweep, AnotherStudyInTheSameDirectoryIsRefused) {
     EXPECT_EQ(run_sweep(study, place("run")).computed, 1U);
 }
 
+TEST(Sweep, AStudyOfTheSameNameMustShareAPoint) {
+    const Directories place;
+    Experiment study = small_study();
+    study.tasks.resize(2);
+    EXPECT_FALSE(run_sweep(study, place("run")).other_version);
+    EXPECT_FALSE(run_sweep(study, place("run")).other_version);
+    Experiment other = study;
+    for (Task& task : other.tasks) task.tokens = 3;
+    const std::string results = read_whole("results", place("run") / results_name);
+    test::expect_invalid([&] { run_sweep(other, place("run")); }, "which holds another study of this name");
+    test::expect_invalid([&] { plan_sweep(other, place("run")); }, "which holds another study of this name");
+    EXPECT_EQ(read_whole("results", place("run") / results_name), results);
+    // Another version of it: the finished points stay, also those that it has no longer.
+    other.tasks.push_back(study.tasks[0]);
+    const SweepResult version = run_sweep(other, place("run"));
+    EXPECT_TRUE(version.other_version);
+    EXPECT_EQ(version.computed, 2U);
+    EXPECT_EQ(run_sweep(study, place("run")).computed, 0U);
+    EXPECT_EQ(read_whole("results", place("run") / results_name), results);
+}
+
+TEST(Sweep, ADirectoryWithOtherFilesIsRefusedAndLeftAsItIs) {
+    const Directories place;
+    fs::create_directories(place("notes"));
+    write_whole(place("notes") / "results.csv", "mine");
+    const std::string message = "run directory must be new, empty or one of an earlier sweep, got '" +
+                                place("notes").string() + "', which holds other files";
+    test::expect_invalid([&] { run_sweep(small_study(), place("notes")); }, message);
+    test::expect_invalid([&] { plan_sweep(small_study(), place("notes")); }, message);
+    run_sweep(small_study(), place("run"));
+    test::expect_invalid([&] { merge_sweeps({place("run")}, place("notes")); }, message);
+    EXPECT_EQ(read_whole("results", place("notes") / results_name), "mine");
+    EXPECT_FALSE(fs::exists(place("notes") / store_name));
+}
+
+/// A long point, which reports nothing itself.
+TEST(Sweep, StopsInsideASampledPointAndDoesNotRecordIt) {
+    const Directories place;
+    // The first runs on one thread, as small tasks do, the second on all.
+    for (const char* points : {"256", "8192"}) {
+        const Experiment study = parse_experiment(
+            std::string("estimator = 'theory'\nchannel = 'deep-seq2seq'\nwidth = 0.5\nalpha = 0.1\n"
+                        "integration_points = ") +
+                points,
+            "study");
+        SweepOptions options;
+        options.threads = 2;
+        int calls = 0;
+        options.progress = [&](const SweepProgress& now) {
+            EXPECT_EQ(now.text, "theory, alpha 0.1");
+            return ++calls < 3;
+        };
+        const auto start = std::chrono::steady_clock::now();
+        const SweepResult result = run_sweep(study, place("run"), options);
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+        EXPECT_TRUE(result.stopped);
+        EXPECT_EQ(result.computed, 0U);
+        EXPECT_TRUE(read_records(place("run") / store_name).payloads.empty());
+    }
+}
+
 /// A process that was killed before it wrote a provenance leaves no points, one whose provenance was lost does.
 TEST(Sweep, WithoutAProvenanceThePointsTellTheStudy) {
     const Directories place;
@@ -146,29 +207,6 @@ TEST(Sweep, WithoutAProvenanceThePointsTellTheStudy) {
     fs::remove(place("run") / provenance_name);
     test::expect_invalid([&] { run_sweep(other, place("run")); }, "which holds points of another study");
     EXPECT_EQ(run_sweep(study, place("run")).computed, 0U);
-}
-
-TEST(SweepPlan, MemoryIsThatOfTheLargestTasksThatRunTogether) {
-    const Directories place;
-    const auto bytes = [&](const std::string& settings, std::size_t threads) {
-        SweepOptions options;
-        options.threads = threads;
-        return plan_sweep(parse_experiment("estimator = 'amp'\nwidth = 0.5\n" + settings, "study"),
-                          place("none"), options)
-            .bytes;
-    };
-    // n T d doubles, n = 0.1 * 100^2
-    const double tokens = 1000 * 2 * 100 * 8;
-    const double one = bytes("alpha = 0.1\ndim = 100", 4);
-    EXPECT_GT(one, tokens);
-    EXPECT_NEAR(bytes("alpha = 0.1\ndim = 100\nprecision = 'float'", 4), one - tokens / 2, 1);
-    EXPECT_NEAR(bytes("alpha = 0.1\ndim = 100\ntoken_storage = 'regenerate'", 4), one - tokens, 1);
-    const std::string four = "alpha = 0.1\ndim = 100\nseeds = 4";
-    EXPECT_EQ(bytes(four, 1), one);
-    EXPECT_GT(bytes(four, 2), one + tokens);
-    EXPECT_EQ(bytes(four, 8), bytes(four, 4));
-    // Large tasks run one after the other, with all threads.
-    EXPECT_EQ(bytes("alpha = 0.5\ndim = 1000\nseeds = 4", 4), bytes("alpha = 0.5\ndim = 1000", 1));
 }
 
 TEST(Points, AreNamedByAlphaWidthSeedAndWhatVaries) {

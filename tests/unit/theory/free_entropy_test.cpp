@@ -70,6 +70,15 @@ class SuddenChannel final : public channels::Channel {
     static constexpr double gain = 20, centre = 0.6, width = 0.02;
 };
 
+TEST(FirstOrderTransition, TheSearchStopsDuringTheBisectionToo) {
+    const auto law = spectral::MarchenkoPasturLaw::semicircle();
+    int calls = 0;
+    TransitionSearch search{.steps = 60, .tolerance = 1e-9};
+    search.progress = [&](double) { return ++calls <= 60; };  // the steps are at most 60
+    EXPECT_FALSE(find_first_order_transition(SpectralCurve(law), SuddenChannel(), search));
+    EXPECT_EQ(calls, 61);
+}
+
 /// Semicircle prior: q = qhat/(1 + qhat), so a fixed point solves q/(1-q) = 4 alpha F(q), and all three
 /// thresholds follow from scalar equations that are solved here by a fine scan.
 TEST(FirstOrderTransition, FindsSpinodalsAndTheInformationTheoreticThreshold) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // State evolution of several layers, and its general engine at one layer against the closed forms.
+#include <atomic>
 #include <cmath>
 #include <tuple>
 
@@ -214,6 +215,23 @@ TEST(StateEvolutionOfLayers, RejectsWrongArguments) {
                          "channel deep-softmax has 2 layer(s), got priors of 1");
     test::expect_invalid([&] { solve_state_evolution(problem.prior, problem.channel, -1); },
                          "alpha must be non-negative and finite, got -1");
+}
+
+/// Ctrl-C arrives while the second point is under work.
+TEST(SolveCurve, APoolThatStopsLeavesTheWholePoints) {
+    const TwoLayers two;
+    StateEvolutionOptions options;
+    options.integration.points = 16;
+    ThreadPool pool(2);
+    std::atomic<bool> stop = false;
+    pool.stop_when([&] { return stop.load(); });
+    const double alphas[] = {0.1, 0.2, 0.3};
+    const auto points = solve_curve(two.prior, two.channel, alphas, options, pool, [&](double) {
+        stop = true;
+        return true;
+    });
+    ASSERT_EQ(points.size(), 1U);
+    EXPECT_EQ(points[0].alpha, 0.1);
 }
 
 }  // namespace
