@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
 #include "bayesaim/core/table.hpp"
 #include "bayesaim/figures/paper_figure.hpp"
 
 #include "program/commands.hpp"
+#include "program/progress.hpp"
 #include "program/study.hpp"
 
 namespace bayesaim::program {
@@ -42,6 +45,15 @@ int run(const Arguments& arguments) {
     Value::List pictures;
     StudyCounts counts;
     bool stopped = false;
+    if (arguments.full && !arguments.quiet) {
+        const std::size_t threads =
+            arguments.thread_count() > 0 ? arguments.thread_count() : default_threads();
+        double seconds = 0;
+        for (const figures::PaperFigure& figure : wanted)
+            seconds += estimated_seconds(figure, size, arguments.directory, {.threads = threads});
+        fmt::print(stderr, "bayesaim: about {} on {} thread(s); Ctrl-C ends it, the same command continues\n",
+                   duration(seconds), threads);
+    }
     Progress progress(arguments.quiet, wanted.size());
     for (const figures::PaperFigure& figure : wanted) {
         const experiments::SweepOptions options{.threads = arguments.thread_count(),

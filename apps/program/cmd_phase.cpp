@@ -20,12 +20,18 @@ struct Arguments : CommonArguments {
     std::string alpha, widths, plot;
 };
 
+/// One point: all that the report needs of it, because there may be many.
+struct Point {
+    double error = 0, relative_error = 0;
+    Termination status{};
+};
+
 /// One width: its threshold and its points.
 struct Row {
     double width = 0;
     std::optional<double> threshold{};
     std::vector<double> alphas{};
-    std::vector<theory::FixedPoint> points{};
+    std::vector<Point> points{};
 };
 
 int run(const Arguments& arguments) {
@@ -55,9 +61,12 @@ int run(const Arguments& arguments) {
         Row& row = rows[i];
         row = {width_values[i], strong_recovery(curve, channel)};
         row.alphas = alphas.values(row.threshold);
+        theory::StateEvolutionOptions near = options;
         for (const double alpha : row.alphas) {
             if (interrupted()) return;
-            row.points.push_back(solve_bayes_optimal(curve, channel, alpha, options).optimal());
+            const theory::FixedPoint optimal = solve_bayes_optimal(curve, channel, alpha, near).optimal();
+            row.points.push_back({optimal.error(), optimal.relative_error, optimal.status});
+            near.neighbour = neighbour_of(alpha, optimal);
             if (channel.sampled()) {
                 progress.update(
                     static_cast<double>(row.points.size()) / static_cast<double>(row.alphas.size()),
@@ -94,16 +103,16 @@ int run(const Arguments& arguments) {
             figure.line_width.push_back(row.width);
         }
         for (std::size_t i = 0; i < row.points.size(); ++i) {
-            const theory::FixedPoint& optimal = row.points[i];
+            const Point& optimal = row.points[i];
             if (whole) {
                 figure.alpha.push_back(row.alphas[i]);
                 figure.width.push_back(row.width);
-                figure.error.push_back(optimal.error());
+                figure.error.push_back(optimal.error);
             }
             report.points.push_back({{"alpha", row.alphas[i]},
                                      {"width", row.width},
-                                     {"estimation_error", optimal.error()},
-                                     {"standard_error", optimal.relative_error * optimal.error()},
+                                     {"estimation_error", optimal.error},
+                                     {"standard_error", optimal.relative_error * optimal.error},
                                      {"status", to_string(optimal.status)}});
         }
     }

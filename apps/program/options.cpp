@@ -236,8 +236,8 @@ int CommonArguments::publish(const Report& report, const std::function<bool(std:
 
 void IntegrationArguments::add_to(Command& to) {
     to.count("--integration-points", integration.points, 16,
-             "points per shift of sampled expectations (hardmax of more than 2 tokens, channels of\n"
-             "several layers): more points take more time and give more digits");
+             "points per shift of sampled expectations (hardmax-sampled, channels of several layers):\n"
+             "more points take more time and give more digits");
 }
 
 void NoiseArguments::add_to(Command& to) {

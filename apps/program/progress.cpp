@@ -8,16 +8,12 @@
 #include <unistd.h>
 
 namespace bayesaim::program {
-namespace {
 
-/// "40 s", "3 min", "5 h"
 std::string duration(double seconds) {
     if (seconds < 100) return fmt::format("{:.0f} s", seconds);
     if (seconds < 6000) return fmt::format("{:.0f} min", seconds / 60);
     return fmt::format("{:.0f} h", seconds / 3600);
 }
-
-}  // namespace
 
 Progress::Progress(bool quiet, std::size_t items)
     : items_(std::max<std::size_t>(items, 1)), terminal_(isatty(STDERR_FILENO) != 0), start_(Clock::now()) {

@@ -9,6 +9,9 @@
 
 namespace bayesaim::program {
 
+/// "40 s", "3 min", "5 h"
+std::string duration(double seconds);
+
 /// Progress of long work on standard error: a bar on a terminal, a plain line every ten seconds in a log,
 /// nothing if quiet. A thread of its own draws it, so that work without news is not silent either. Work that
 /// ends within seconds leaves no line in a log.

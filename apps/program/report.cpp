@@ -9,6 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -101,38 +102,41 @@ std::string format_table(const Report& report) {
         rows.emplace_back();
         for (const auto& [key, value] : point) rows.back().push_back(cell(value, 8, "-"));
     }
+    std::vector<std::size_t> widths(rows[0].size(), 0);
     for (const auto& row : rows) {
-        std::string line;
-        for (std::size_t column = 0; column < row.size(); ++column) {
-            std::size_t width = 0;
-            for (const auto& other : rows) width = std::max(width, other[column].size());
-            line += fmt::format("{}{:>{}}", column > 0 ? "  " : "", row[column], width);
-        }
-        text += line + '\n';
+        for (std::size_t column = 0; column < row.size(); ++column)
+            widths[column] = std::max(widths[column], row[column].size());
+    }
+    for (const auto& row : rows) {
+        for (std::size_t column = 0; column < row.size(); ++column)
+            text += fmt::format("{}{:>{}}", column > 0 ? "  " : "", row[column], widths[column]);
+        text += '\n';
     }
     return text;
 }
 
 std::string format_csv(const Report& report) {
     // A command without points has one row: its summary. Settings that a row does not have itself follow.
-    std::vector<Record> points = report.points.empty() ? std::vector{report.summary} : report.points;
-    for (Record& point : points) {
-        for (const auto& [name, value] : report.configuration) {
-            if (!point.contains(name)) point[name] = value;
-        }
+    const std::vector<Record> summary{report.summary};
+    const std::vector<Record>& points = report.points.empty() ? summary : report.points;
+    Record settings;
+    for (const auto& [name, value] : report.configuration) {
+        if (!points.front().contains(name)) add_flat(name, value, true, settings);
     }
-    const std::vector<Record> rows = as_rows(points, true);
-    std::string text;
-    for (const auto& [key, value] : rows.front()) text += (text.empty() ? "" : ",") + csv_quoted(key);
-    text += '\n';
-    for (const Record& row : rows) {
-        std::string line;
-        bool first = true;
-        for (const auto& [key, value] : row) {
-            line += (first ? "" : ",") + csv_quoted(cell(value, 0, ""));
-            first = false;
+    std::string text, same;  // `same` ends each row
+    for (const auto& [name, value] : settings) same += ',' + csv_quoted(cell(value, 0, ""));
+    for (const Record& point : points) {
+        Record row;
+        for (const auto& [name, value] : point) add_flat(name, value, true, row);
+        if (text.empty()) {
+            for (const auto& [name, value] : row) text += (text.empty() ? "" : ",") + csv_quoted(name);
+            for (const auto& [name, value] : settings) text += ',' + csv_quoted(name);
+            text += '\n';
         }
-        text += line + '\n';
+        const char* comma = "";
+        for (const auto& [name, value] : row)
+            text += std::exchange(comma, ",") + csv_quoted(cell(value, 0, ""));
+        text += same + '\n';
     }
     return text;
 }

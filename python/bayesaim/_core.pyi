@@ -124,6 +124,9 @@ class Hardmax(Channel):
 class HardmaxAsPrinted(Channel):
     def __init__(self, tokens: int = 2) -> None: ...
 
+class HardmaxSampled(Channel):
+    def __init__(self, tokens: int = 2) -> None: ...
+
 class DeepAttention(Channel):
     def __init__(
         self, layers: int = 2, tokens: int = 2, beta: float = 1, residual: float = 1, points: int = 1024
@@ -173,6 +176,7 @@ def theory_curve(
     branch: str,
     generalization: bool,
     free_entropy: bool,
+    along: bool,
     settings: TheorySettings,
     progress: Progress | None,
 ) -> list[dict[str, Any]]: ...

@@ -71,7 +71,7 @@ def theory(
     "informed" (reached from next to the truth). `generalization` and `free_entropy` add columns and take more time.
     `limit="small-width"` takes the width to 0; alpha then counts in widths. `method` is "automatic", or how the fixed point
     is found: "bracketed" (one layer, exact observations), "monotone" (one layer) or "newton". `integration_points` matter
-    where expectations are sampled: hardmax with T > 2, several layers (seconds a point), channels of your own. A
+    where expectations are sampled: several layers (seconds a point), channels of your own. A
     ConvergenceWarning counts the points that did not converge.
 
     >>> bayesaim.theory(bayesaim.Wishart(0.5), bayesaim.Softmax(2), [0.05, 0.1]).estimation_error
@@ -89,6 +89,7 @@ def theory(
         check.one_of("branch", branch, ["optimal", "uninformed", "informed"]),
         bool(generalization),
         bool(free_entropy),
+        False,
         settings,
         check.progress(progress),
     )
@@ -135,7 +136,7 @@ def phase(
         raise ValueError("width must have at least one value, got none")
     strong = [_core.strong_recovery(model, settings) for model in models]
     alphas = np.array([check.grid("alpha", alpha, lambda: one) for one in strong])
-    rows = _core.theory_curve(models, alphas.ravel(), "optimal", False, False, settings, check.progress(progress))
+    rows = _core.theory_curve(models, alphas.ravel(), "optimal", False, False, True, settings, check.progress(progress))
     columns = _columns(rows)
     flat = columns["status"]
     text = _convergence.lost_text(

@@ -357,6 +357,11 @@ name(), parameters(). bayesaim.testing.check_channel checks that they agree.
     bind_class<channels::Hardmax, Channel>(
         module, "Hardmax",
         "y_ab = 1 where h_ab is the largest of row a, else 0; 2 to 6 tokens.\n\n>>> Hardmax(2)", tokens);
+    bind_class<channels::HardmaxSampled, Channel>(
+        module, "HardmaxSampled",
+        "Hardmax with averages computed anew instead of stored ones, as a check; slow.\n\n"
+        ">>> HardmaxSampled(3)",
+        tokens);
     bind_class<channels::HardmaxAsPrinted, Channel>(
         module, "HardmaxAsPrinted",
         "Hardmax with the score that the paper prints, only to reproduce its curve.\n\n"

@@ -57,9 +57,10 @@ TheoryPoint missing_point(double alpha, int layers) {
 
 /// The values of each point by name, then those of a missing point, which give names and shapes if there are
 /// no points. The models share a channel; `alpha` has as many values for each of them, model by model.
-/// `branch` is the optimal, the uninformed or the informed fixed point.
+/// `branch` is the optimal, the uninformed or the informed fixed point. `along`: each point of a model starts
+/// from the one before, as in the program's phase diagrams.
 py::list curve(const std::vector<const Model*>& models, const Array& alpha, const std::string& branch,
-               bool generalization, bool free_entropy, const TheorySettings& settings,
+               bool generalization, bool free_entropy, bool along, const TheorySettings& settings,
                const py::object& progress) {
     std::vector<std::unique_ptr<EstimationCurve>> priors;
     for (const Model* model : models) priors.push_back(settings.curve_of(*model));
@@ -76,9 +77,9 @@ py::list curve(const std::vector<const Model*>& models, const Array& alpha, cons
         ThreadPool pool(settings.threads);
         pool.stop_when([&] { return !watch.look(); });
         const bool sampled = channel.sampled();
-        const auto options = settings.with_pool(sampled ? &pool : nullptr);
+        const auto plain = settings.with_pool(sampled ? &pool : nullptr);
         std::atomic<std::size_t> finished = 0;
-        const auto solve = [&](std::size_t i) {
+        const auto solve_with = [&](std::size_t i, const theory::StateEvolutionOptions& options) {
             if (!watch.look()) return;
             TheoryPoint point = points[i];
             const EstimationCurve& prior = *priors[i * models.size() / count];
@@ -102,10 +103,21 @@ py::list curve(const std::vector<const Model*>& models, const Array& alpha, cons
             points[i] = point;
             watch.report(static_cast<double>(++finished), static_cast<double>(count), "");
         };
+        const auto solve = [&](std::size_t i) { solve_with(i, plain); };
+        const auto solve_row = [&](std::size_t row) {
+            auto options = plain;
+            const std::size_t size = count / models.size();
+            for (std::size_t i = row * size; i < (row + 1) * size; ++i) {
+                solve_with(i, options);
+                options.neighbour = neighbour_of(points[i].alpha, points[i].fixed_point);
+            }
+        };
         // Points in parallel, as the program does, unless the expectations inside a point take the time.
         try {
             if (sampled) {
                 for (std::size_t i = 0; i < count; ++i) solve(i);
+            } else if (along) {
+                pool.for_each(models.size(), solve_row);
             } else {
                 pool.for_each(count, solve);
             }
@@ -170,7 +182,7 @@ void bind_theory(py::module_& module) {
              "small_width"_a, "tolerance"_a, "max_iterations"_a, "method"_a, "integration_points"_a, "seed"_a,
              "threads"_a);
     module.def("theory_curve", &curve, "models"_a, "alpha"_a, "branch"_a, "generalization"_a,
-               "free_entropy"_a, "settings"_a, "progress"_a);
+               "free_entropy"_a, "along"_a, "settings"_a, "progress"_a);
     module.def("trajectory", &trajectory, "model"_a, "alpha"_a, "iterations"_a, "informed"_a, "settings"_a);
     module.def("strong_recovery", &strong_recovery, "model"_a, "settings"_a);
     module.def("thresholds", &thresholds, "model"_a, "lowest"_a, "highest"_a, "settings"_a);

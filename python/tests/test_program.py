@@ -17,7 +17,8 @@ THEORY_COLUMNS = [
         (bayesaim.Softmax(3, beta=2), ["--channel", "softmax", "--tokens", 3, "--beta", 2]),
         (bayesaim.Linear(2, 0.1), ["--channel", "linear", "--label-noise", 0.1]),
         (bayesaim.Hardmax(2), ["--channel", "hardmax"]),
-        (bayesaim.Hardmax(3), ["--channel", "hardmax", "--tokens", 3, "--integration-points", 16, "--seed", 5]),
+        (bayesaim.Hardmax(4), ["--channel", "hardmax", "--tokens", 4]),
+        (bayesaim.HardmaxSampled(3), ["--channel", "hardmax-sampled", "--tokens", 3, "--integration-points", 16, "--seed", 5]),
         (bayesaim.HardmaxAsPrinted(), ["--channel", "hardmax-as-printed"]),
     ],
 )

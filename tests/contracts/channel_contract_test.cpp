@@ -48,7 +48,8 @@ const std::map<std::string, std::vector<Setting>>& settings() {
           {{.tokens = 3, .label_noise = 0.3}, {.label_noise = true}}}},
         {"softmax",
          {{{.tokens = 2}}, {{.tokens = 3}}, {{.tokens = 3, .beta = 1e-3}}, {{.tokens = 3, .beta = 1e3}}}},
-        {"hardmax", {{{.tokens = 2}}, {{.tokens = 3}}}},
+        {"hardmax", {{{.tokens = 2}}, {{.tokens = 3}}, {{.tokens = 4}}}},
+        {"hardmax-sampled", {{{.tokens = 2}}, {{.tokens = 3}}}},
         {"multi-head", {{{.tokens = 2}}, {{.tokens = 3}}}},
         {"deep-softmax",
          {{{.tokens = 3, .layers = 1}},
@@ -268,7 +269,8 @@ TEST(ChannelTable, UnknownNameListsTheKnownOnes) {
         FAIL();
     } catch (const std::invalid_argument& error) {
         EXPECT_STREQ(error.what(),
-                     "channel must be one of linear, softmax, hardmax, hardmax-as-printed, deep-softmax, "
+                     "channel must be one of linear, softmax, hardmax, hardmax-sampled, hardmax-as-printed, "
+                     "deep-softmax, "
                      "deep-seq2seq, "
                      "multi-head, got 'sparsemax'");
     }

@@ -15,9 +15,9 @@ namespace hardmax_pair {
 enum class Score;
 }
 
-/// y_ab = 1 where h_ab is the largest entry of row a, else 0: the limit beta -> infinity of softmax. T = 2 in
-/// closed form (hardmax_pair), T = 3 to 6 by the exact recursion (hardmax_recursion); for these the
-/// expectation over omega is a quasi-Monte Carlo sum, exact in the labels.
+/// y_ab = 1 where h_ab is the largest entry of row a, else 0: the limit beta -> infinity of softmax, T = 2 to
+/// 6. The score is in closed form for T = 2 (hardmax_pair), otherwise by the exact recursion
+/// (HardmaxRecursion). Its averages are stored functions of (Q - q)/Q (hardmax_universal).
 class Hardmax : public Channel {
   public:
     explicit Hardmax(int tokens);
@@ -25,7 +25,7 @@ class Hardmax : public Channel {
     std::string name() const override { return "hardmax"; }
     std::vector<std::pair<std::string, double>> parameters() const override;
     int tokens() const override { return tokens_; }
-    bool sampled() const override { return tokens_ > 2; }
+    bool sampled() const override { return false; }
     bool fast_slope() const override;
     /// Each row has one 1 and zeros.
     void check_outputs(const ConstRowsRef& outputs) const override;
@@ -48,6 +48,25 @@ class Hardmax : public Channel {
     Hardmax(int tokens, hardmax_pair::Score score);
 
   private:
+    int tokens_;
+    hardmax_pair::Score score_;
+};
+
+/// Hardmax with averages that are computed anew: quadrature for T = 2, otherwise a quasi-Monte Carlo sum over
+/// omega, exact in the labels. Slow; an independent check of the stored functions.
+class HardmaxSampled final : public Hardmax {
+  public:
+    explicit HardmaxSampled(int tokens);
+
+    std::string name() const override { return "hardmax-sampled"; }
+    bool sampled() const override { return tokens() > 2; }
+    ScorePower score_power(const OrderParameters& parameters, const Integration& integration) const override;
+    std::optional<double> information(const OrderParameters& parameters,
+                                      const Integration& integration) const override;
+    GeneralizationError generalization(const OrderParameters& parameters,
+                                       const Integration& integration) const override;
+
+  private:
     /// One label of each class under permutations of the tokens, and the size of the class.
     struct LabelClass {
         std::vector<int> labels;
@@ -59,8 +78,6 @@ class Hardmax : public Channel {
     template <class Function>
     numerics::Estimate average_over_labels(double ratio, const Integration& integration, Function f) const;
 
-    int tokens_;
-    hardmax_pair::Score score_;
     std::vector<LabelClass> classes_;  // for T > 2
 };
 
@@ -71,6 +88,7 @@ class HardmaxAsPrinted final : public Hardmax {
     explicit HardmaxAsPrinted(int tokens);
 
     std::string name() const override { return "hardmax-as-printed"; }
+    ScorePower score_power(const OrderParameters& parameters, const Integration& integration) const override;
     std::optional<double> information(const OrderParameters&, const Integration&) const override {
         return std::nullopt;
     }

@@ -46,6 +46,17 @@ void throw_unwritable(const std::filesystem::path& file, int error) {
 }
 
 void write_whole(const std::filesystem::path& file, std::string_view text) {
+    std::error_code ignored;
+    if (std::filesystem::is_symlink(file, ignored) && std::filesystem::exists(file, ignored))
+        return write_whole(std::filesystem::canonical(file), text);  // the link stays
+    if (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored)) {
+        errno = 0;  // a device or a pipe cannot be replaced; a directory gives its message here
+        std::ofstream out(file, std::ios::binary);
+        out << text;
+        out.close();
+        if (!out) throw_unwritable(file, errno != 0 ? errno : EIO);
+        return;
+    }
     PartialFile partial(file);
     errno = 0;  // the streams leave the reason here, where the system told one
     std::ofstream out(partial.name(), std::ios::binary);

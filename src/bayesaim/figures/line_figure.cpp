@@ -44,7 +44,8 @@ std::string horizontal_axis(const LineFigure& figure) {
                (std::ranges::min(series.x) == low || std::ranges::max(series.x) == high);
     };
     if (std::ranges::any_of(figure.series, reaches_edge)) script += "set offsets graph 0.03,graph 0.03,0,0\n";
-    if (figure.log_x) script += "set logscale x\nset format x \"%g\"\n";
+    const bool wide = figure.log_x && low > 0 && high > 1e4 * low;  // plain numbers would touch
+    if (figure.log_x) script += fmt::format("set logscale x\nset format x \"{}\"\n", wide ? "10^{%T}" : "%g");
     if (figure.log_x && low > 0 && high < 50 * low) {
         std::string tics;
         for (double power = std::pow(10, std::floor(std::log10(low))); power <= high; power *= 10) {

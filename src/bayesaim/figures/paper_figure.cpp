@@ -37,17 +37,34 @@ std::map<double, std::vector<double>> values_by_alpha(const Points& points, cons
     return values;
 }
 
+/// The runs of a figure.
+struct Study {
+    std::string text;
+    experiments::Experiment experiment;
+    std::filesystem::path runs;
+};
+
+Study study_of(const PaperFigure& figure, Size size, const std::filesystem::path& directory) {
+    static const std::regex choice("<([^|>]*)\\|([^>]*)>");
+    Study study;
+    study.text = std::regex_replace(figure.study, choice, size == Size::quick ? "$1" : "$2");
+    study.experiment = experiments::parse_experiment(study.text, figure.name + ".toml", directory);
+    study.experiment.name = figure.name + (size == Size::quick ? "-quick" : "-full");
+    study.runs = directory / "runs" / study.experiment.name;
+    return study;
+}
+
 }  // namespace
+
+double estimated_seconds(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
+                         const experiments::SweepOptions& options) {
+    const Study study = study_of(figure, size, directory);
+    return plan_sweep(study.experiment, study.runs, options).seconds;
+}
 
 Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
                         const experiments::SweepOptions& options) {
-    const std::string study_name = figure.name + (size == Size::quick ? "-quick" : "-full");
-    const std::filesystem::path runs = directory / "runs" / study_name;
-    static const std::regex choice("<([^|>]*)\\|([^>]*)>");
-    const std::string study = std::regex_replace(figure.study, choice, size == Size::quick ? "$1" : "$2");
-    experiments::Experiment experiment =
-        experiments::parse_experiment(study, figure.name + ".toml", directory);
-    experiment.name = study_name;
+    const auto [study, experiment, runs] = study_of(figure, size, directory);
     Drawn drawn;
     drawn.sweep = run_sweep(experiment, runs, options);
     // File names in a study are relative to its file: the text is valid in this directory.

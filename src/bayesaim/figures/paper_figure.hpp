@@ -54,6 +54,10 @@ struct Drawn {
 Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
                         const experiments::SweepOptions& options);
 
+/// The time that the missing points take, from those that are done or from operation counts.
+double estimated_seconds(const PaperFigure& figure, Size size, const std::filesystem::path& directory,
+                         const experiments::SweepOptions& options);
+
 // ---- for the figures themselves ---------------------------------------------------------------------------
 
 /// Whether a point belongs to a series.

@@ -107,6 +107,41 @@ Composition hardmax_small_width(const Points& points, Size) {
     return result;
 }
 
+constexpr const char* hardmax_tokens_study = R"(
+channel = "hardmax"
+width = 0.5
+[[run]]
+estimator = "theory"
+tokens = [2, 3, 4, 5, 6]
+alpha = "log:0.02:20:<24|60>"
+[[run]]
+estimator = "amp"
+tokens = [3, 4]
+alpha = <[0.1, 0.3]|[0.05, 0.1, 0.2, 0.5, 1]>
+damping = 0.2
+max_iterations = 250
+dim = <50|100>
+seeds = <2|8>
+)";
+
+Composition hardmax_tokens(const Points& points, Size size) {
+    Composition result = error_against_alpha("Hardmax attention, ρ = 0.5: more tokens tell more",
+                                             "dots: AMP, " + describe_runs(points, size));
+    result.figure.log_x = result.figure.log_y = true;
+    result.figure.key = "bottom left";
+    const char* colours[] = {colour::black, colour::blue, colour::vermilion, colour::green, colour::purple};
+    for (int tokens = 2; tokens <= 6; ++tokens) {
+        Curve curve{fmt::format("T = {}", tokens), colours[tokens - 2], of_tokens(tokens)};
+        curve.name = fmt::format("{} tokens", tokens);
+        add_curve(result.figure, points, curve);
+        if (tokens == 3 || tokens == 4)
+            add_headline(result,
+                         fmt::format("hardmax T = {} error at alpha = {{:g}}, width 0.5 (AMP)", tokens),
+                         points, "amp", curve.choice);
+    }
+    return result;
+}
+
 // ---- softmax ----------------------------------------------------------------------------------------------
 
 constexpr const char* softmax_widths_study = R"(
@@ -321,6 +356,8 @@ const std::vector<PaperFigure>& paper_figures() {
          hardmax},
         {"hardmax-small-width", "hardmax error at small width against alpha/rho, with weak recovery",
          hardmax_small_width_study, hardmax_small_width},
+        {"hardmax-tokens", "hardmax error with two to six tokens, with AMP for three and four",
+         hardmax_tokens_study, hardmax_tokens},
         {"softmax-widths", "softmax error for several widths, with strong-recovery thresholds",
          softmax_widths_study, softmax_widths},
         {"softmax", "softmax error: theory, AMP, gradient descent and its average", softmax_study, softmax},

@@ -289,7 +289,17 @@ SpectrumPoint FreeConvolution::at(double lambda) const {
     const auto bulk =
         std::find_if(bulks_.begin(), bulks_.end(), [&](const Bulk& b) { return x < b.lambda.high; });
     SpectrumPoint point;
-    if (bulk != bulks_.end() && x > bulk->lambda.low) {
+    // At an edge u changes as the root of lambda: roundings of lambda would change u by 1e-8.
+    const double roundoff = 8 * epsilon * (std::abs(lambda) + std::abs(law_->mean()));
+    const auto at_edge = [&](double edge) { return std::abs(x - edge) <= roundoff; };
+    const auto near = std::find_if(bulks_.begin(), bulks_.end(), [&](const Bulk& b) {
+        return at_edge(b.lambda.low) || at_edge(b.lambda.high);
+    });
+    if (near != bulks_.end()) {
+        const double u = at_edge(near->lambda.low) ? near->u.low : near->u.high;
+        point.hilbert = law_->stieltjes(u).value.real();
+        point.denoised = u - noise_ * point.hilbert;
+    } else if (bulk != bulks_.end() && x > bulk->lambda.low) {
         const Complex w = solve_inside(*bulk, x);
         const Complex g = law_->stieltjes(w).value;
         double variance = 0;

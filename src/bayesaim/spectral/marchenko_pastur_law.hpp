@@ -24,6 +24,7 @@ class MarchenkoPasturLaw final : public SpectralLaw {
     Transform moment_transform(Complex z) const override;
     double log_potential(Complex z) const override;
     std::optional<ErrorPoint> known_error(double noise_variance) const override;
+    double smallest_resolved_noise() const override { return 1e-26; }
     std::vector<CurveBulk> known_bulks(double noise_variance) const override;
 
   private:

@@ -25,6 +25,9 @@ class ScaledLaw final : public SpectralLaw {
         return law_->log_potential(z / factor_) + std::log(factor_);
     }
     std::optional<ErrorPoint> known_error(double noise_variance) const override;
+    double smallest_resolved_noise() const override {
+        return factor_ * factor_ * law_->smallest_resolved_noise();
+    }
     std::vector<CurveBulk> known_bulks(double noise_variance) const override;
 
   private:

@@ -14,9 +14,15 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
                  scale = prior.prior_error()(0, 0);
     if (c >= limit) return exact_recovery(prior, 0);
     // mmse <= prior error gives the upper end. Below the lower end the ratio is linear in D.
-    const double smallest = 1e-10 * scale;
-    double low = std::log(smallest), high = std::log(scale / c);
-    double x = std::clamp(std::log(scale) + std::log(1 / c - 1 / limit), low, high);
+    const double lowest = std::log(prior.smallest_noise());
+    double low = lowest, high = std::log(scale / c);
+    // D/(1/c - 1/limit) varies slowly: the prior's error at small c, and finite at recovery.
+    double level = std::log(scale);
+    if (options.neighbour) {
+        const double distance = alpha / (options.neighbour->alpha * c) - 1 / limit;
+        if (distance > 0) level = std::log(options.neighbour->noise_variance / distance);
+    }
+    double x = std::clamp(level + std::log(1 / c - 1 / limit), low, high);
     struct {
         double x = 0, excess = 0, log_slope = 0;
     } previous;
@@ -32,7 +38,7 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
         const auto [error, slope] = prior.at(noise_variance);
         const double ratio = error / noise_variance, excess = std::log(ratio / c);
         (excess > 0 ? low : high) = x;
-        if (excess < 0 && noise_variance <= smallest) {
+        if (excess < 0 && x <= lowest) {
             return finish(noise_variance * (limit - c) / (limit - ratio), Termination::converged);
         }
         const double log_slope = slope / ratio - 1;  // of the ratio, against log D; negative
@@ -49,7 +55,9 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
         }
         previous = {x, excess, log_slope};
         if (left <= 0.1 * options.tolerance) return finish(std::exp(next), Termination::converged);
-        if (!(next > low && next < high)) next = 0.5 * (low + high);
+        // The lower end itself is tried if it has not been.
+        if (!(next > low && next < high))
+            next = next <= lowest && low == lowest ? lowest : 0.5 * (low + high);
         x = next;
     }
     return finish(std::exp(x), Termination::iteration_limit);

@@ -30,6 +30,8 @@ class EstimationCurve {
     virtual double covariance_error(const Overlap&) const { return 0; }
 
     virtual Point at(double noise_variance) const = 0;  ///< one layer
+    /// The smallest D at which E(D)/D differs from recovery_ratio() by digits that can be trusted; one layer.
+    virtual double smallest_noise() const { return 1e-10 * prior_error()(0, 0); }
     /// I_in(qhat), I_in' = q/4, of one layer.
     virtual double free_entropy(double inverse_noise_variance) const = 0;
 
@@ -50,6 +52,7 @@ class SpectralCurve final : public EstimationCurve {
     Overlap covariance(const Overlap& precision) const override;
     double covariance_error(const Overlap& precision) const override;
     Point at(double noise_variance) const override;
+    double smallest_noise() const override { return only_law().smallest_resolved_noise(); }
     double free_entropy(double inverse_noise_variance) const override;
 
   private:

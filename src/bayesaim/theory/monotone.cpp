@@ -23,7 +23,7 @@ FixedPoint solve_monotone(const EstimationCurve& prior, const channels::Channel&
     constexpr double longest = 20;  // a secant step, in plain steps
     const double direction = start == Start::uninformed ? -1 : 1;
     const double prior_log_error = std::log(prior.prior_error()(0, 0));
-    const double vanishing = prior_log_error + std::log(1e-14);
+    const double vanishing = prior_log_error + std::log(1e-20);
     const double tolerance = channel.sampled() ? options.sampled_tolerance : options.tolerance;
     FixedPoint result;
     Iterate last;

@@ -84,6 +84,12 @@ FixedPoint solve_state_evolution(const EstimationCurve& prior, const channels::C
     }
 }
 
+std::optional<Neighbour> neighbour_of(double alpha, const FixedPoint& point) {
+    const double conjugate = point.conjugate(0, 0);
+    if (!(conjugate > 0) || !std::isfinite(conjugate)) return std::nullopt;
+    return Neighbour{alpha, 1 / conjugate};
+}
+
 channels::GeneralizationError generalization_error(const FixedPoint& point, const channels::Channel& channel,
                                                    const channels::Integration& integration) {
     if (point.status == Termination::exact_recovery) return {};

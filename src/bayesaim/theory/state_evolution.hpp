@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,11 @@ enum class Method {
 /// The method of this name. Throws InvalidArgument with a message that calls the argument `name`.
 Method parse_method(std::string_view name, std::string_view text);
 
+/// A fixed point at a close alpha, from which the method `bracketed` starts.
+struct Neighbour {
+    double alpha = 0, noise_variance = 0;  ///< D = 1/qhat
+};
+
 struct StateEvolutionOptions {
     double tolerance = 1e-12;  ///< relative change of the error in one iteration
     /// The tolerance for channels with sampled expectations: far below their sampling error.
@@ -36,6 +42,7 @@ struct StateEvolutionOptions {
     int max_iterations = 1000;
     Method method = Method::automatic;
     channels::Integration integration{};
+    std::optional<Neighbour> neighbour{};
 };
 
 /// The start of the iteration: no data (as for an algorithm) or next to the truth (for other fixed points).
@@ -54,6 +61,9 @@ struct FixedPoint {
 
     double error() const { return parameters.error.trace(); }  ///< estimation error Tr(Q - q)
 };
+
+/// For the next alpha; std::nullopt if qhat is 0 or infinite.
+std::optional<Neighbour> neighbour_of(double alpha, const FixedPoint& point);
 
 /// The fixed point reached from one side. Its error is zero above the strong-recovery threshold, and that of
 /// the prior at alpha = 0.

@@ -76,8 +76,8 @@ TEST(Hardmax, RecursionEqualsTheClosedFormForTwoTokens) {
 }
 
 /// For three tokens sampled averages of two seeds agree; at zero overlap the average is exact.
-TEST(Hardmax, SampledScorePowerIsWithinItsStandardError) {
-    const Hardmax channel(3);
+TEST(HardmaxSampled, ScorePowerIsWithinItsStandardError) {
+    const HardmaxSampled channel(3);
     for (const double ratio : {0.5, 20.0, 500.0}) {
         const double error = 1 / (2 * ratio + 1);
         const auto one = channel.score_power(at(1 - error, 1), {.shifts = 8, .points = 32, .seed = 1});
@@ -89,8 +89,8 @@ TEST(Hardmax, SampledScorePowerIsWithinItsStandardError) {
     EXPECT_EQ(channel.score_power(at(0, 1), {}).relative_error, 0);
 }
 
-TEST(Hardmax, SampledScorePowerDoesNotDependOnThreads) {
-    const Hardmax channel(3);
+TEST(HardmaxSampled, ScorePowerDoesNotDependOnThreads) {
+    const HardmaxSampled channel(3);
     ThreadPool one(1), three(3);
     Integration integration{.shifts = 2, .points = 16, .pool = &one};
     const double expected = channel.score_power(at(0.8, 1), integration).value(0, 0);

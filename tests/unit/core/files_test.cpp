@@ -3,7 +3,10 @@
 
 #include <stdexcept>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/expect_invalid.hpp"
 #include "support/temporary_file.hpp"
@@ -29,6 +32,25 @@ TEST(Files, WhatWasWrittenIsRead) {
     const std::string text("new\0\r\n", 6);
     write_whole(file.path(), text);
     EXPECT_EQ(read_whole("text", file.path()), text);
+}
+
+/// Writing replaces a file by renaming; a link, a pipe or a device must stay what it is.
+TEST(Files, LinksAndPipesAreWrittenThrough) {
+    const TemporaryFile file("old");
+    const std::filesystem::path link = file.path() + ".link", pipe = file.path() + ".pipe";
+    std::filesystem::create_symlink(file.path(), link);
+    write_whole(link, "new");
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(read_whole("text", file.path()), "new");
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    write_whole(pipe, "text");
+    char text[8]{};
+    EXPECT_EQ(read(reader, text, sizeof text), 4);
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+    close(reader);
+    std::filesystem::remove(link);
+    std::filesystem::remove(pipe);
 }
 
 TEST(Files, ThatCannotBeReadAreNamedWithTheReason) {

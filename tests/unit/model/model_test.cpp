@@ -121,10 +121,10 @@ TEST(MakeModel, MultiHeadIsSoftmaxWithThePriorOfItsHeads) {
 }
 
 TEST(MakeModel, RejectsWhatDoesNotFit) {
-    expect_invalid(
-        [] { make_model({.channel = "sparsemax"}); },
-        "channel must be one of linear, softmax, hardmax, hardmax-as-printed, deep-softmax, deep-seq2seq, "
-        "multi-head, got 'sparsemax'");
+    expect_invalid([] { make_model({.channel = "sparsemax"}); },
+                   "channel must be one of linear, softmax, hardmax, hardmax-sampled, hardmax-as-printed, "
+                   "deep-softmax, deep-seq2seq, "
+                   "multi-head, got 'sparsemax'");
     expect_invalid([] { make_model({.prior = "gauss"}); },
                    "prior must be one of wishart, wigner, spectrum, multi-head, got 'gauss'");
     expect_invalid([] { make_model({.widths = {1, 2}}); }, "width must be one number, got 2 numbers");

@@ -38,6 +38,21 @@ TEST(StateEvolution, SoftmaxReferences) {
     }
 }
 
+/// At width 1 the error falls as the distance to recovery to the power 3/2: far below 1e-10, where a solver
+/// with a floor would stop.
+TEST(StateEvolution, NextToRecoveryTheErrorIsResolved) {
+    const auto error = [](double distance) {
+        return error_of(channels::Softmax(2), 1, 0.25 * (1 - distance));
+    };
+    EXPECT_NEAR(error(1e-7) / error(1e-8), std::pow(10, 1.5), 0.05);
+    EXPECT_LT(error(1e-8), 1e-12);
+    // Other widths: linear in the distance.
+    const auto at_half = [](double distance) {
+        return error_of(channels::Softmax(2), 0.5, 0.1875 * (1 - distance));
+    };
+    EXPECT_NEAR(at_half(1e-9) / at_half(1e-10), 10, 1e-3);
+}
+
 /// alpha T(T+1) = alpha' (T'^2+T'-2): linear and softmax solve the same equation.
 TEST(StateEvolution, LinearIsSoftmaxAtAnotherAlpha) {
     EXPECT_NEAR(error_of(channels::Linear(1), 0.5, 0.3), error_of(channels::Softmax(2), 0.5, 0.15), 1e-12);
@@ -60,6 +75,22 @@ TEST(StateEvolution, HardmaxReferences) {
 TEST(StateEvolution, HardmaxErrorDecaysAsTheSquareOfAlpha) {
     EXPECT_NEAR(error_of(channels::Hardmax(2), 0.5, 10), 0.00101509, 1e-8);
     EXPECT_NEAR(error_of(channels::Hardmax(2), 0.5, 10) / error_of(channels::Hardmax(2), 0.5, 20), 4, 0.01);
+}
+
+/// From an independent implementation of the stored functions and of the spectral engine, width 0.5.
+TEST(StateEvolution, HardmaxOfManyTokensHasItsReferenceValues) {
+    constexpr double alphas[] = {0.1, 0.3, 1, 5};
+    constexpr double three[] = {0.47575640, 0.14174964, 0.01905121, 0.00080135};
+    constexpr double four[] = {0.302293, 0.067406, 0.007494, 0.00030580};
+    for (int i = 0; i < 4; ++i) {
+        EXPECT_NEAR(error_of(channels::Hardmax(3), 0.5, alphas[i]), three[i], 1e-8) << alphas[i];
+        EXPECT_NEAR(error_of(channels::Hardmax(4), 0.5, alphas[i]), four[i], 6e-5 * four[i] + 5e-7)
+            << alphas[i];
+    }
+    for (const int tokens : {3, 4, 5, 6}) {
+        const channels::Hardmax channel(tokens);
+        EXPECT_NEAR(error_of(channel, 0.5, 20) / error_of(channel, 0.5, 40), 4, 0.02) << tokens;
+    }
 }
 
 TEST(StateEvolution, PrintedHardmaxIsFourTimesWorse) {

@@ -23,7 +23,8 @@ TEST(WeakRecovery, SoftmaxIsOneOverTheNumberOfDirections) {
 
 TEST(WeakRecovery, HardmaxAgreesWithIndependentNumbers) {
     EXPECT_NEAR(weak_recovery_scaled(channels::Hardmax(2)), 0.40341062904, 1e-11);
-    EXPECT_NEAR(weak_recovery_scaled(channels::Hardmax(3)), 0.175392535, 1e-9);
+    EXPECT_NEAR(weak_recovery_scaled(channels::Hardmax(3)), 0.175392535448, 1e-10);
+    EXPECT_NEAR(weak_recovery_scaled(channels::Hardmax(6)), 0.054175635337, 1e-10);
     EXPECT_NEAR(weak_recovery_scaled(channels::HardmaxAsPrinted(2)), 0.5632675, 1e-7);
     EXPECT_LT(weak_recovery_scaled(channels::Hardmax(4)), weak_recovery_scaled(channels::Hardmax(3)));
 }

@@ -19,7 +19,7 @@ struct PairLaw {
     double difference_variance = 0;  ///< a + b - 2c, stored because the sum would lose digits
 };
 
-/// E sum_b (softmax(beta h)_b - softmax(beta h')_b)^2 by quadrature, with standard error 0: to 1e-12 of the
+/// E sum_b (softmax(beta h)_b - softmax(beta h')_b)^2 by quadrature, with standard error 0: to 1e-13 of the
 /// value for T = 2, to 1e-9 of it for T >= 3, even if the difference is tiny.
 ///
 /// If T >= 3 and beta sqrt(c) is below about 0.01 (the very start of learning), quasi-Monte Carlo replaces

@@ -9,7 +9,6 @@
 #include <Eigen/Core>
 
 #include "bayesaim/channels/expectations/noisy_gumbel.hpp"
-#include "bayesaim/numerics/gaussian.hpp"
 
 namespace bayesaim::channels {
 namespace {
@@ -24,55 +23,96 @@ constexpr double pi = std::numbers::pi;
 // ---- two tokens: Fourier transforms -----------------------------------------------------------------------
 
 constexpr double log_precision = 42;  // integrands are dropped below exp(-42)
+constexpr double log_aliasing = 38;   // error of the trapezoidal rule in s, exp(-38)
 
-/// (e^x - 1) / x
-double expm1_ratio(double x) { return x == 0 ? 1 : std::expm1(x) / x; }
+/// x becomes e^x - 1 = c + (1 + c) (e^(x - y) - 1): y is x moved into (-1/16, 1/16), c = e^y - 1 by its
+/// series. There is no branch, so that Eigen computes several entries at once. y is scratch space.
+void exp_minus_one(ArrayXd& x, ArrayXd& y) {
+    y = x.max(-1.0 / 16).min(1.0 / 16);
+    x = (x - y).exp() - 1;
+    y *= 1 +
+         y * (1.0 / 2 +
+              y * (1.0 / 6 +
+                   y * (1.0 / 24 +
+                        y * (1.0 / 120 +
+                             y * (1.0 / 720 + y * (1.0 / 5040 + y * (1.0 / 40320 + y * (1.0 / 362880))))))));
+    x = y + (1 + y) * x;
+}
 
-/// Fourier transform of the derivative of the logistic function.
-double logistic_transform(double k) { return k == 0 ? 1 : pi * k / std::sinh(pi * k); }
+/// `sinh` is sinh(x) with an absolute error of some roundoffs. The series replaces it below |x| = 1/16, in
+/// parts up to 1/8, so that the error becomes a relative one. y is scratch space.
+void restore_small_sinh(const ArrayXd& x, ArrayXd& sinh, ArrayXd& y) {
+    y = x.square();
+    y = x * (1 + y * (1.0 / 6 + y * (1.0 / 120 + y * (1.0 / 5040 + y * (1.0 / 362880)))));
+    sinh = (2 - 16 * x.abs()).max(0).min(1) * y + (16 * x.abs() - 1).max(0).min(1) * sinh;
+}
+
+/// exp of step * first, step * (first + 1), ..., step * last
+ArrayXd exponentials(double step, double first, double last) {
+    return (step * ArrayXd::LinSpaced(static_cast<Index>(last - first) + 1, first, last)).exp();
+}
 
 /// E (f(p z) - f(w z))^2 for one normal variable z, excess = p - w; with of_sum, E (f(p z) + f(w z))^2.
 double same_variable_moment(double p, double w, double excess, bool of_sum) {
+    if (excess == 0 && !of_sum) return 0;
     const double large = std::max(p, w), small = std::min(p, w);
-    const double scale = 1 / (1 + large), step = 0.12;
-    double sum = 0;
-    for (double t = 0.5 * step; scale * std::sinh(t) < 9; t += step) {
-        const double z = scale * std::sinh(t);
-        const double e_large = std::exp(-large * z), e_small = std::exp(-small * z);
-        const double both = (1 + e_large) * (1 + e_small);
-        const double value =
-            -(of_sum ? std::expm1(-(large + small) * z) : e_small * std::expm1(-std::abs(excess) * z)) / both;
-        sum += value * value * numerics::normal_density(z) * scale * std::cosh(t);
-    }
-    return 2 * step * sum;
+    const double scale = 1 / (1 + large), step = 0.13;
+    const ArrayXd e = exponentials(step, 0.5, 0.5 + std::floor(std::asinh(9 / scale) / step));
+    const ArrayXd z = 0.5 * scale * (e - e.inverse());  // scale sinh(t)
+    const ArrayXd weight = 0.5 * scale * (e + e.inverse()) * (-0.5 * z.square()).exp();
+    const ArrayXd e_large = (-large * z).exp(), e_small = (-small * z).exp();
+    ArrayXd value = -(of_sum ? large + small : std::abs(excess)) * z, scratch(z.size());
+    exp_minus_one(value, scratch);
+    value /= (1 + e_large) * (1 + e_small);
+    if (!of_sum) value *= e_small;
+    return 2 * step / std::sqrt(2 * pi) * (value.square() * weight).sum();
 }
 
 /// 2 E f(p z) f(w z) - 2 E f(p z) f(w z') for z, z' of correlation 1 - gap in [0, 1],
-/// the double integral over k and l in the header. The variables are s along (p, w) and t across it. In s the
-/// integrand is a Gaussian of width 1/n, n^2 = p^2 + w^2, or X if X is narrower. In t it falls off like 1/t^2
-/// between the widths of (e^(kappa k l) - 1)/(kappa k l) and of X, hence the sinh.
+/// the double integral over k and l in the header, whose integrand is
+///   (e^(kappa k l) - 1) / (sinh(pi k) sinh(pi l)) exp(-(p k + w l)^2/2)
+/// up to a factor. The variables are s along (p, w) and t across it. In t the integrand falls off like 1/t^2
+/// between the widths of (e^(kappa k l) - 1)/(kappa k l) and of X, hence the sinh. For p = w it is even in t.
+///
+/// In s the trapezoidal rule of step h has the error e^(-2 pi y/h) times the integrand at a distance y from
+/// the real line: the Gaussian has grown to e^(n^2 y^2/2) there, n^2 = p^2 + w^2, and y must stay below the
+/// pole of X. The largest step for an error e^-L takes y = sqrt(2 L)/n or the pole, whichever is nearer.
+/// The integrand falls off like exp(-(1 - gap/2) n^2 s^2/2), or like X if X is narrower.
 double decorrelation(double p, double w, double gap) {
     const double kappa = gap * p * w;
     if (kappa == 0) return 0;
-    const double n = std::hypot(p, w), p_n = p / n, w_n = w / n;
-    const double reach = log_precision / pi * std::max(p_n, w_n);  // X(k) X(l) vanishes beyond
-    const double s_reach = std::min(reach, 2 * std::sqrt(log_precision) / n);
-    const double s_step = std::min(0.16, 0.65 / n), t_step = 0.1;
+    const double n = std::hypot(p, w), p_n = p / n, w_n = w / n, larger = std::max(p_n, w_n);
+    const double reach = log_precision / pi * larger;  // X(k) X(l) vanishes beyond
+    const double s_reach = std::min(reach, std::sqrt(2 * log_precision / (1 - 0.5 * gap)) / n);
+    const double y = std::min(1 / larger, std::sqrt(2 * log_aliasing) / n);
+    const double s_step = 2 * pi * y / (log_aliasing + 0.5 * n * y * n * y), t_step = 0.14;
     const double t_scale = 1 / std::sqrt(1 + kappa * p_n * w_n);
-    const int t_count = static_cast<int>(std::asinh(reach / t_scale) / t_step);
+    const double t_count = std::floor(std::asinh(reach / t_scale) / t_step);
 
+    const bool even = p == w;
+    const ArrayXd e = exponentials(t_step, even ? 0 : -t_count, t_count);
+    const ArrayXd t = 0.5 * t_scale * (e - e.inverse());
+    ArrayXd weight = 0.5 * (e + e.inverse());
+    if (even) weight.tail(t.size() - 1) *= 2;
+    const ArrayXd k_up = (pi * w_n * t).exp(), k_down = k_up.inverse();
+    const ArrayXd l_down = (pi * p_n * t).exp(), l_up = l_down.inverse();
+
+    ArrayXd pi_k(t.size()), pi_l(t.size()), sinh_k(t.size()), sinh_l(t.size()), scratch(t.size());
+    const double nonzero = 1e-200;  // keeps 0/0 away
     double sum = 0;
     for (double s = 0.5 * s_step; s < s_reach; s += s_step) {
-        double row = 0;
-        for (int i = -t_count; i <= t_count; ++i) {
-            const double t = t_scale * std::sinh(i * t_step);
-            const double k = p_n * s + w_n * t, l = w_n * s - p_n * t;
-            row += logistic_transform(k) * logistic_transform(l) * expm1_ratio(kappa * k * l) *
-                   std::cosh(i * t_step);
-        }
-        sum += row * std::exp(-0.5 * n * s * n * s);
+        const double k_s = std::exp(pi * p_n * s), l_s = std::exp(pi * w_n * s);
+        pi_k = pi * (p_n * s + w_n * t) + nonzero;
+        pi_l = pi * (w_n * s - p_n * t) + nonzero;
+        sinh_k = 0.5 * k_s * k_up - 0.5 / k_s * k_down;
+        sinh_l = 0.5 * l_s * l_up - 0.5 / l_s * l_down;
+        restore_small_sinh(pi_k, sinh_k, scratch);
+        restore_small_sinh(pi_l, sinh_l, scratch);
+        pi_k *= kappa / (pi * pi) * pi_l;
+        exp_minus_one(pi_k, scratch);
+        sum += std::exp(-0.5 * n * s * n * s) * (pi_k * weight / (sinh_k * sinh_l)).sum();
     }
-    return kappa / (pi * pi) * sum * s_step * t_step * t_scale;  // twice the half s > 0
+    return sum * s_step * t_step * t_scale;  // twice the half s > 0
 }
 
 // ---- any number of tokens: Gumbel variables ---------------------------------------------------------------

@@ -13,7 +13,7 @@ struct LogitPair {
     double gap = 0;               ///< 1 - r, from 0 to 2
 };
 
-/// E |softmax(h) - softmax(h')|^2 for T = 2, to 1e-12 of the value, even if the value is tiny.
+/// E |softmax(h) - softmax(h')|^2 for T = 2, to 1e-13 of the value, even if the value is tiny.
 ///
 /// It is 2 E (f(u) - f(u'))^2 with u = h_1 - h_2, f(x) = 1/(1 + e^-x) - 1/2. Here let p and w be the
 /// deviations of u and u', and z, z' normal variables of correlation r. There are two positive terms,
@@ -21,6 +21,7 @@ struct LogitPair {
 /// the second by the Fourier transform X(k) = pi k/sinh(pi k) of f', with kappa = (1 - r) p w:
 ///   kappa/(2 pi^2) int int X(k) X(l) exp(-(p k + w l)^2/2) (e^(kappa k l) - 1)/(kappa k l) dk dl.
 /// For r < 0 the same with -z' in place of z', as f is odd.
+/// Pinned by: SoftmaxDisagreement.TwoTokensReproduceThePlainDoubleSum.
 double two_token_softmax_disagreement(const LogitPair& rows);
 
 /// Whether softmax_agreement applies: the common part of the rows, of deviations p sqrt(r) and w sqrt(r), is

@@ -86,6 +86,48 @@ TEST(SoftmaxDisagreement, ReproducesTwoTokenErrors) {
     EXPECT_NEAR(2 * softmax(2, 5, plug_in(q, error)), 0.3290089585055, digits);
 }
 
+/// The two terms of two_token_softmax_disagreement for correlations r >= 0, node by node.
+double plain_double_sum(const LogitPair& rows) {
+    const auto transform = [](double k) { return k == 0 ? 1 : pi * k / std::sinh(pi * k); };
+    const auto logistic = [](double x) { return 1 / (1 + std::exp(-x)); };
+    const double p = std::sqrt(3.0) * rows.first_deviation, w = std::sqrt(3.0) * rows.second_deviation;
+    const double excess = std::sqrt(3.0) * rows.excess, kappa = rows.gap * p * w, n = std::hypot(p, w);
+    double same = 0, other = 0;
+    const double z_scale = 1 / (1 + std::max(p, w)), z_step = 0.12;
+    for (double t = 0.5 * z_step; z_scale * std::sinh(t) < 9; t += z_step) {
+        const double z = z_scale * std::sinh(t);
+        const double difference = -std::expm1(-excess * z) * logistic(p * z) * logistic(-w * z);
+        same += 2 * z_step * z_scale * std::cosh(t) * std::exp(-0.5 * z * z) / std::sqrt(2 * pi) *
+                difference * difference;
+    }
+    const double reach = 14, s_step = std::min(0.16, 0.55 / n), t_step = 0.1;
+    const double t_scale = 1 / std::sqrt(1 + kappa * p * w / (n * n));
+    const int t_count = static_cast<int>(std::asinh(reach / t_scale) / t_step);
+    for (double s = 0.5 * s_step; s < std::min(reach, 13 / n); s += s_step) {
+        for (int i = -t_count; i <= t_count; ++i) {
+            const double t = t_scale * std::sinh(i * t_step);
+            const double k = (p * s + w * t) / n, l = (w * s - p * t) / n, x = kappa * k * l;
+            other += kappa / (pi * pi) * s_step * t_step * t_scale * std::cosh(i * t_step) * transform(k) *
+                     transform(l) * (x == 0 ? 1 : std::expm1(x) / x) * std::exp(-0.5 * n * s * n * s);
+        }
+    }
+    return 2 * (same + other);
+}
+
+TEST(SoftmaxDisagreement, TwoTokensReproduceThePlainDoubleSum) {
+    test::WorstError worst(roundoff);
+    for (const double beta : {0.01, 0.3, 1.0, 2.0, 10.0, 30.0}) {
+        for (const double error : {1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1.0}) {
+            const double deviation = std::sqrt(1 - error), excess = -error / (1 + deviation);
+            const double gap = deviation > 0 ? (error - excess * excess) / (2 * deviation) : 1;
+            for (const LogitPair& rows :
+                 {LogitPair{beta, beta, 0, error}, LogitPair{beta * deviation, beta, beta * excess, gap}})
+                worst.add(relative_error(two_token_softmax_disagreement(rows), plain_double_sum(rows)),
+                          std::to_string(beta) + ' ' + std::to_string(error));
+        }
+    }
+}
+
 // Two unrelated methods: Fourier transforms in output_disagreement, Gumbel variables here.
 TEST(SoftmaxAgreement, ReproducesTwoTokens) {
     test::WorstError worst(roundoff);

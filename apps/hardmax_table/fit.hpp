@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <vector>
+
+#include "hardmax_table/nodes.hpp"
+
+namespace bayesaim::hardmax_table {
+
+/// Fits the series of p_T to what was measured and to the exact numbers; prints them, the checks and the
+/// coefficients.
+void report(int tokens, const std::vector<Node>& nodes);
+
+/// Prints the series of the probability that a row changes its winner, over the angle.
+void report_disagreement(int tokens);
+
+}  // namespace bayesaim::hardmax_table
