@@ -12,6 +12,7 @@ set(public_headers
     core/version.hpp
 
     linalg/blas.hpp
+    linalg/lower_product.hpp
     linalg/overlap.hpp
     linalg/random_matrix.hpp
     linalg/symmetric_eigen.hpp

@@ -35,6 +35,7 @@
 #include "bayesaim/figures/gnuplot.hpp"
 #include "bayesaim/figures/line_figure.hpp"
 #include "bayesaim/linalg/blas.hpp"
+#include "bayesaim/linalg/lower_product.hpp"
 #include "bayesaim/linalg/overlap.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"

@@ -14,29 +14,68 @@ namespace bayesaim::data {
 using channels::pair_index;
 using linalg::Matrix;
 
-template <class Scalar>
-AttentionMap<Scalar>::AttentionMap(const linalg::ConstMatrixRef& weights) : trace_(weights.trace()) {
-    linalg::Matrix lower = weights.triangularView<Eigen::Lower>();
+namespace {
+
+Matrix half_of(const linalg::ConstMatrixRef& weights) {
+    Matrix lower = weights.triangularView<Eigen::Lower>();
     lower.diagonal() *= 0.5;
-    half_ = lower.cast<Scalar>();
+    return lower;
 }
+
+/// x' lx, or x' ly + lx' y for two tokens. The order of the sum depends on the dimension alone; that of
+/// Eigen's sums depends on addresses too.
+template <class Scalar>
+class Dots {
+  public:
+    explicit Dots(Eigen::Index dim) : dim_(dim) {}
+
+    Scalar one(const Scalar* x, const Scalar* lx) const {
+        return sum([=](auto at, Eigen::Index k) { return at(x + k) * at(lx + k); });
+    }
+    Scalar two(const Scalar* x, const Scalar* lx, const Scalar* y, const Scalar* ly) const {
+        return sum([=](auto at, Eigen::Index k) { return at(x + k) * at(ly + k) + at(lx + k) * at(y + k); });
+    }
+
+  private:
+    static constexpr Eigen::Index lanes_ = 16;
+    using Lanes = Eigen::Array<Scalar, lanes_, 1>;
+
+    template <class Term>
+    Scalar sum(const Term& term) const {
+        Lanes lanes = Lanes::Zero();
+        Eigen::Index k = 0;
+        for (; k + lanes_ <= dim_; k += lanes_)
+            lanes += term([](const Scalar* p) { return Eigen::Map<const Lanes>(p); }, k);
+        Scalar rest = 0;
+        for (; k < dim_; ++k) rest += term([](const Scalar* p) { return *p; }, k);
+        return lanes.sum() + rest;
+    }
+
+    Eigen::Index dim_;
+};
+
+}  // namespace
+
+template <class Scalar>
+AttentionMap<Scalar>::AttentionMap(const linalg::ConstMatrixRef& weights)
+    : half_(half_of(weights).cast<Scalar>()), trace_(weights.trace()) {}
 
 template <class Scalar>
 void AttentionMap<Scalar>::indices(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens,
                                    Matrix& projected, channels::RowsRef index) const {
     projected.resize(block.rows(), block.cols());
-    linalg::multiply_by_lower(half_, block, projected);
+    half_.multiply(block, projected);
     const double scale = 1 / std::sqrt(static_cast<double>(block.rows()));
     const int count = static_cast<int>(tokens);
+    const Dots<Scalar> dots(block.rows());
     for (Eigen::Index i = 0; i < index.rows(); ++i) {
         for (int a = 0; a < count; ++a) {
-            const auto x = block.col(i * tokens + a);
-            const auto lx = projected.col(i * tokens + a);
-            index(i, pair_index(a, a, count)) = scale * (2.0 * x.dot(lx) - trace_);
+            const Scalar* x = block.col(i * tokens + a).data();
+            const Scalar* lx = projected.col(i * tokens + a).data();
+            index(i, pair_index(a, a, count)) = scale * (2.0 * dots.one(x, lx) - trace_);
             for (int b = a + 1; b < count; ++b) {
-                const double product = (x.cwiseProduct(projected.col(i * tokens + b)) +
-                                        lx.cwiseProduct(block.col(i * tokens + b)))
-                                           .sum();
+                const double product =
+                    dots.two(x, lx, block.col(i * tokens + b).data(), projected.col(i * tokens + b).data());
                 index(i, pair_index(a, b, count)) = scale * std::numbers::sqrt2 * product;
             }
         }

@@ -5,6 +5,7 @@
 
 #include "bayesaim/channels/channel.hpp"
 #include "bayesaim/data/tokens.hpp"
+#include "bayesaim/linalg/lower_product.hpp"
 
 namespace bayesaim::data {
 
@@ -24,7 +25,7 @@ class AttentionMap {
                  channels::RowsRef index) const;
 
   private:
-    Matrix half_;  // the lower triangle of S, half of the diagonal
+    linalg::LowerFactor<Scalar> half_;  // the lower triangle of S, half of the diagonal
     double trace_;
 };
 

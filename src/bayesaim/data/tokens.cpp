@@ -109,13 +109,15 @@ TokenSource::BlockOf<float> TokenSource::float_block(Range samples, linalg::Floa
 }
 
 std::size_t samples_per_block(const TokenSource& source) {
-    // About 2^16 numbers: the block and its product with S stay in the second-level cache, and small problems
-    // still have work for several threads. At least 256 columns: the d x d matrices of large problems pass
-    // through memory once per block.
+    // About 2^16 numbers: the block and its product with S stay in the second-level cache. At least 256
+    // columns: the d x d matrices of large problems pass through memory once per block. Small problems get 8
+    // blocks, so that several threads have work.
     const auto dim = static_cast<std::size_t>(source.dim()),
-               tokens = static_cast<std::size_t>(source.tokens());
+               tokens = static_cast<std::size_t>(source.tokens()),
+               samples = static_cast<std::size_t>(source.samples());
     const std::size_t columns = std::max<std::size_t>((std::size_t{1} << 16) / dim, 256);
-    return std::clamp<std::size_t>(columns / tokens, 16, 4096);
+    const std::size_t most = std::clamp<std::size_t>(columns / tokens, 16, 4096);
+    return std::clamp<std::size_t>((samples + 7) / 8, 16, most);
 }
 
 TokenStorage parse_token_storage(std::string_view name, std::string_view text) {

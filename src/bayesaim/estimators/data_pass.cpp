@@ -18,13 +18,6 @@ using linalg::Overlap;
 constexpr std::size_t shares_of_one_layer = 8, shares_of_several = 32;
 constexpr std::size_t block_of_several = 64;
 
-/// The sums of one share of the blocks.
-struct Sums {
-    std::vector<Matrix> pulled;  // lower triangles of sum X G X'
-    std::vector<double> trace;   // sum Tr G
-    Overlap power, slope;
-};
-
 /// The columns of one layer.
 template <class Matrix>
 auto layer_of(Matrix& rows, std::size_t layer, Eigen::Index pairs) {
@@ -62,10 +55,12 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
                                                : std::min(block_of_several, data::samples_per_block(source));
     const std::size_t blocks = block_count(samples, block_size),
                       share_count = std::min(layers == 1 ? shares_of_one_layer : shares_of_several, blocks);
-    std::vector<Sums> sums(share_count);
+    std::vector<ShareSums>& sums = messages.sums;
+    sums.resize(share_count);
     pool.for_each(share_count, [&](std::size_t share) {
-        Sums& sum = sums[share];
-        sum.pulled.assign(layers, Matrix::Zero(d, d));
+        ShareSums& sum = sums[share];
+        sum.pulled.resize(layers);
+        for (Matrix& pulled : sum.pulled) pulled.setZero(d, d);
         sum.trace.assign(layers, 0);
         sum.power = sum.slope = linalg::zero_overlap(channel.layers());
         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, work;
@@ -113,23 +108,24 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             }
         }
     });
-    Sums& total = sums[0];
+    Pass total{sums[0].pulled, sums[0].power, sums[0].slope};
     for (std::size_t share = 1; share < share_count; ++share) {
         total.power += sums[share].power;
         total.slope += sums[share].slope;
         for (std::size_t l = 0; l < layers; ++l) {
             total.pulled[l] += sums[share].pulled[l];
-            total.trace[l] += sums[share].trace[l];
+            sums[0].trace[l] += sums[share].trace[l];
         }
     }
     // sum g Z = (sum X G X' - sum Tr(G) I) / sqrt(d)
     for (std::size_t l = 0; l < layers; ++l) {
         Matrix& pulled = total.pulled[l];
         pulled.triangularView<Eigen::StrictlyUpper>() = pulled.transpose();
-        pulled.diagonal().array() -= total.trace[l];
+        pulled.diagonal().array() -= sums[0].trace[l];
         pulled /= std::sqrt(static_cast<double>(d));
     }
-    return {std::move(total.pulled), total.power, linalg::symmetric_part(total.slope)};
+    total.slope = linalg::symmetric_part(total.slope);
+    return total;
 }
 
 }  // namespace

@@ -7,10 +7,18 @@
 
 namespace bayesaim::estimators {
 
+/// Sums over one share of the samples.
+struct ShareSums {
+    std::vector<linalg::Matrix> pulled;  ///< lower triangles of sum X G X'
+    std::vector<double> trace;           ///< sum Tr G
+    linalg::Overlap power, slope;
+};
+
 /// The state that AMP keeps between iterations.
 struct Messages {
-    channels::Rows omega, g;   ///< n x L K; empty before the first iteration
-    linalg::Overlap variance;  ///< V
+    channels::Rows omega, g;      ///< n x L K; empty before the first iteration
+    linalg::Overlap variance;     ///< V
+    std::vector<ShareSums> sums;  ///< scratch: memory that is given back and taken again costs page faults
 };
 
 /// The input of one pass.

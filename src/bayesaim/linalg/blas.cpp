@@ -40,28 +40,6 @@ void multiply_with(Gemm gemm, Scalar alpha, const ConstRef& a, Transpose transpo
          leading_dimension(c));
 }
 
-template <class Trmm, class ConstRef, class Ref>
-void multiply_by_lower_with(Trmm trmm, const ConstRef& lower, const ConstRef& x, Ref& product) {
-    check_size("columns of a triangle", lower.cols(), lower.rows());
-    check_size("rows of the second factor", x.rows(), lower.rows());
-    check_size("rows of the product", product.rows(), x.rows());
-    check_size("columns of the product", product.cols(), x.cols());
-    const SerialBlas serial;
-    if (lower.rows() <= 200) {
-        // Thin products run on kernels that copy nothing, a fifth faster than dtrmm.
-        constexpr Eigen::Index strip = 16;
-        for (Eigen::Index first = 0; first < lower.rows(); first += strip) {
-            const Eigen::Index width = std::min(strip, lower.rows() - first), end = first + width;
-            multiply(1, lower.block(first, 0, width, end), Transpose::no, x.topRows(end), Transpose::no, 0,
-                     product.middleRows(first, width));
-        }
-        return;
-    }
-    product = x;
-    trmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, as_int(x.rows()), as_int(x.cols()),
-         1, lower.data(), leading_dimension(lower), product.data(), leading_dimension(product));
-}
-
 template <class Syrk, class Scalar, class ConstRef, class Ref>
 void add_gram_with(Syrk syrk, Scalar alpha, const ConstRef& a, Ref& lower) {
     check_size("rows of the product", lower.rows(), a.rows());
@@ -132,15 +110,6 @@ Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b) {
     Matrix c(a.rows(), b.cols());
     multiply(1, a, Transpose::no, b, Transpose::no, 0, c);
     return c;
-}
-
-void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, MatrixRef product) {
-    multiply_by_lower_with(cblas_dtrmm, lower, x, product);
-}
-
-void multiply_by_lower(const ConstFloatMatrixRef& lower, const ConstFloatMatrixRef& x,
-                       FloatMatrixRef product) {
-    multiply_by_lower_with(cblas_strmm, lower, x, product);
 }
 
 void add_gram(double alpha, const ConstMatrixRef& a, MatrixRef lower) {

@@ -28,11 +28,6 @@ Matrix product(const ConstMatrixRef& a, const ConstMatrixRef& b);
 /// A^T B
 Matrix transposed_product(const ConstMatrixRef& a, const ConstMatrixRef& b);
 
-/// L X for a lower triangle L: half a product. The entries above the diagonal must be 0.
-void multiply_by_lower(const ConstMatrixRef& lower, const ConstMatrixRef& x, MatrixRef product);
-void multiply_by_lower(const ConstFloatMatrixRef& lower, const ConstFloatMatrixRef& x,
-                       FloatMatrixRef product);
-
 /// X <- op(L)^-1 X for a lower triangle L. Entries above the diagonal are not read.
 void solve_lower(const ConstMatrixRef& lower, Transpose transpose, MatrixRef x);
 

@@ -10,8 +10,15 @@
 
 // LAPACK's Fortran interface, as OpenBLAS exports it (Debian's OpenBLAS carries no LAPACKE header).
 extern "C" {
-void dsyevd_(const char* job, const char* triangle, const int* n, double* a, const int* lda, double* values,
-             double* work, const int* work_size, int* iwork, const int* iwork_size, int* info);
+void dsytrd_(const char* triangle, const int* n, double* a, const int* lda, double* diagonal,
+             double* off_diagonal, double* tau, double* work, const int* work_size, int* info);
+void dsterf_(const int* n, double* diagonal, double* off_diagonal, int* info);
+void dstedc_(const char* job, const int* n, double* diagonal, double* off_diagonal, double* vectors,
+             const int* ld_vectors, double* work, const int* work_size, int* iwork, const int* iwork_size,
+             int* info);
+void dormtr_(const char* side, const char* triangle, const char* transpose, const int* m, const int* n,
+             const double* a, const int* lda, const double* tau, double* c, const int* ldc, double* work,
+             const int* work_size, int* info);
 void dgeqrf_(const int* m, const int* n, double* a, const int* lda, double* tau, double* work,
              const int* work_size, int* info);
 void dorgqr_(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau,
@@ -26,33 +33,63 @@ void check_info(const char* routine, int info) {
     if (info != 0) throw std::runtime_error(fmt::format("LAPACK {} failed with info = {}", routine, info));
 }
 
-Vector eigen_in_place(Matrix& a, char job) {
-    check_size("columns of a symmetric matrix", a.cols(), a.rows());
-    Vector values(a.rows());
-    if (a.rows() == 0) return values;
-    const SerialBlas serial;
-    const int n = static_cast<int>(a.rows());
-    double best_size = 0;
-    int best_isize = 0, info = 0;
-    const int ask = -1;  // a workspace size of -1 asks LAPACK for the best size
-    dsyevd_(&job, "L", &n, a.data(), &n, values.data(), &best_size, &ask, &best_isize, &ask, &info);
-    check_info("dsyevd (workspace)", info);
-    std::vector<double> work(static_cast<std::size_t>(best_size));
-    std::vector<int> iwork(static_cast<std::size_t>(best_isize));
-    const int size = static_cast<int>(work.size()), isize = static_cast<int>(iwork.size());
-    dsyevd_(&job, "L", &n, a.data(), &n, values.data(), work.data(), &size, iwork.data(), &isize, &info);
-    check_info("dsyevd", info);
-    return values;
+/// A = O T O' with a tridiagonal T: its diagonal, what is beside it, and the reflections that make up O.
+struct Tridiagonal {
+    Vector diagonal, beside, tau;
+    double scale = 1;  // T belongs to A / scale
+};
+
+/// Replaces the lower triangle of A by the reflections. Blocks of 16 are up to a sixth faster than LAPACK's
+/// own choice of 32. Entries whose squares overflow or vanish are scaled first.
+Tridiagonal make_tridiagonal(Matrix& a) {
+    const int n = static_cast<int>(a.rows()), size = 16 * n;
+    Tridiagonal result{Vector(n), Vector(n), Vector(n)};
+    double largest = 0;
+    for (int j = 0; j < n; ++j) largest = std::max(largest, a.col(j).tail(n - j).cwiseAbs().maxCoeff());
+    if (largest > 1e140 || (largest > 0 && largest < 1e-140)) {
+        result.scale = largest;
+        a.triangularView<Eigen::Lower>() *= 1 / largest;
+    }
+    Vector work(size);
+    int info = 0;
+    dsytrd_("L", &n, a.data(), &n, result.diagonal.data(), result.beside.data(), result.tau.data(),
+            work.data(), &size, &info);
+    check_info("dsytrd", info);
+    return result;
 }
 
 }  // namespace
 
 SymmetricEigen symmetric_eigen(Matrix a) {
-    Vector values = eigen_in_place(a, 'V');
-    return {std::move(values), std::move(a)};
+    check_size("columns of a symmetric matrix", a.cols(), a.rows());
+    if (a.rows() == 0) return {};
+    const SerialBlas serial;
+    Tridiagonal t = make_tridiagonal(a);
+    const int n = static_cast<int>(a.rows()), size = std::max(1 + 4 * n + n * n, 32 * n + 65 * 64),
+              isize = 3 + 5 * n;
+    Matrix vectors(n, n);
+    Vector work(size);
+    std::vector<int> iwork(static_cast<std::size_t>(isize));
+    int info = 0;
+    dstedc_("I", &n, t.diagonal.data(), t.beside.data(), vectors.data(), &n, work.data(), &size, iwork.data(),
+            &isize, &info);
+    check_info("dstedc", info);
+    dormtr_("L", "L", "N", &n, &n, a.data(), &n, t.tau.data(), vectors.data(), &n, work.data(), &size, &info);
+    check_info("dormtr", info);
+    return {t.scale * t.diagonal, std::move(vectors)};
 }
 
-Vector symmetric_eigenvalues(Matrix a) { return eigen_in_place(a, 'N'); }
+Vector symmetric_eigenvalues(Matrix a) {
+    check_size("columns of a symmetric matrix", a.cols(), a.rows());
+    if (a.rows() == 0) return {};
+    const SerialBlas serial;
+    Tridiagonal t = make_tridiagonal(a);
+    const int n = static_cast<int>(a.rows());
+    int info = 0;
+    dsterf_(&n, t.diagonal.data(), t.beside.data(), &info);
+    check_info("dsterf", info);
+    return t.scale * t.diagonal;
+}
 
 Matrix from_eigen(const ConstMatrixRef& vectors, const Vector& values, ThreadPool& pool) {
     constexpr std::size_t columns_per_block = 128;

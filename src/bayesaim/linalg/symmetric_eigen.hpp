@@ -11,7 +11,8 @@ struct SymmetricEigen {
     Matrix vectors;
 };
 
-/// Eigendecomposition of a symmetric matrix (LAPACK dsyevd: divide and conquer). Reads the lower triangle.
+/// Eigendecomposition of a symmetric matrix by divide and conquer (the steps of LAPACK's dsyevd, with smaller
+/// blocks). Reads the lower triangle.
 SymmetricEigen symmetric_eigen(Matrix a);
 
 /// The eigenvalues alone, ascending.

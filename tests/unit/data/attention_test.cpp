@@ -52,6 +52,19 @@ TEST_P(Attention, IndicesAreTracesWithTheSensingMatrices) {
     }
 }
 
+/// Other blocks begin at other addresses: the order of the sums must not depend on them.
+TEST_P(Attention, IndicesOfASampleHaveTheSameBitsInAnyBlock) {
+    if (!linalg::LowerFactor<double>(weights).uses_own_kernel()) GTEST_SKIP() << "OpenBLAS multiplies here";
+    channels::Rows whole(samples, pairs), part(7, pairs);
+    Matrix projected;
+    const AttentionMap<double> map(weights);
+    map.indices(block, tokens, projected, whole);
+    for (const std::size_t first : {1U, 4U, 33U}) {
+        map.indices(source->block({first, first + 7}, scratch), tokens, projected, part);
+        EXPECT_EQ(part, whole.middleRows(static_cast<Eigen::Index>(first), 7)) << first;
+    }
+}
+
 TEST_P(Attention, TransposeIsTheSumOfSensingMatrices) {
     channels::Rows g = linalg::gaussian_matrix(samples, pairs, RandomStream(3, Purpose::tokens), pool);
     g.topRows(2).setZero();                     // samples without information,

@@ -49,20 +49,6 @@ RC_GTEST_PROP(Multiply, EqualsEigensLazyProduct, ()) {
     RC_ASSERT(distance(c, expected) <= 4 * roundoff(inner));
 }
 
-/// Small triangles go by strips, large ones by dtrmm; sizes around a multiple of the strip and the change.
-TEST(MultiplyByLower, IsTheProductWithTheTriangle) {
-    for (const Eigen::Index size : {1, 15, 16, 17, 100, 200, 201}) {
-        const Matrix lower = normal_matrix(size, size, 1).triangularView<Eigen::Lower>();
-        const Matrix x = normal_matrix(size, 9, 2);
-        Matrix product = Matrix::Constant(size, 9, 7);
-        multiply_by_lower(lower, x, product);
-        EXPECT_LE(distance(product, lower.lazyProduct(x)), 4 * roundoff(size)) << size;
-        Eigen::MatrixXf single(size, 9);
-        multiply_by_lower(Eigen::MatrixXf(lower.cast<float>()), Eigen::MatrixXf(x.cast<float>()), single);
-        EXPECT_LE(distance(single.cast<double>(), product), 1e-4) << size;  // other factors: off by 1
-    }
-}
-
 TEST(AddGram, LeavesWhatIsAboveTheDiagonal) {
     const Matrix a = normal_matrix(20, 7, 1), before = normal_matrix(20, 20, 2);
     Matrix sum = before;

@@ -56,6 +56,36 @@ TEST(SymmetricEigen, SolvesALargeProblem) {
     EXPECT_LE(distance_from_orthogonal(vectors), roundoff(400));
 }
 
+/// Sizes around LAPACK's blocks; the matrix is rebuilt from its lower triangle alone.
+TEST(SymmetricEigen, RebuildsTheMatrix) {
+    ThreadPool pool(1);
+    for (const Eigen::Index dim : {1, 2, 5, 7, 25, 31, 32, 33, 100, 101}) {
+        const Matrix a = symmetric_matrix(dim, 6);
+        Matrix lower = a;
+        lower.triangularView<Eigen::StrictlyUpper>().setConstant(test::not_a_number);
+        const auto [values, vectors] = symmetric_eigen(lower);
+        EXPECT_LE((from_eigen(vectors, values, pool) - a).cwiseAbs().maxCoeff<Eigen::PropagateNaN>(),
+                  roundoff(dim) * a.norm())
+            << dim;
+        EXPECT_LE(distance_from_orthogonal(vectors), roundoff(dim)) << dim;
+    }
+}
+
+/// Squares of such entries overflow or vanish.
+TEST(SymmetricEigen, TakesHugeAndTinyEntries) {
+    const Matrix a = symmetric_matrix(31, 7);
+    const Vector values = symmetric_eigenvalues(a);
+    for (const double scale : {1e-290, 1e-200, 1e200, 1e300}) {
+        const auto [scaled, vectors] = symmetric_eigen(scale * a);
+        EXPECT_LE((scaled / scale - values).cwiseAbs().maxCoeff<Eigen::PropagateNaN>(), 1e-12) << scale;
+        EXPECT_LE(
+            (symmetric_eigenvalues(scale * a) / scale - values).cwiseAbs().maxCoeff<Eigen::PropagateNaN>(),
+            1e-12);
+        EXPECT_LE(distance_from_orthogonal(vectors), roundoff(31)) << scale;
+    }
+    EXPECT_EQ(symmetric_eigenvalues(Matrix::Zero(5, 5)), Vector(Vector::Zero(5)));
+}
+
 TEST(SymmetricEigen, ReadsTheLowerTriangle) {
     Matrix a = symmetric_matrix(20, 1);
     const Vector values = symmetric_eigenvalues(a);
