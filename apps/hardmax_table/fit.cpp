@@ -197,7 +197,7 @@ void report(int tokens, const std::vector<Node>& nodes) {
         fmt::print("  r {:<6g} p {:.9f} ({:.1e})  I_out {:.9f} ({:.1e})  {} points\n", at.r, at.p, at.error,
                    at.information, at.information_error, at.points);
     }
-    constexpr int sizes[] = {11, 8, 7, 7};  // of T = 3 to 6
+    constexpr int sizes[] = {11, 8, 6, 6};  // of T = 3 to 6
     const int size = sizes[tokens - 3];
     for (int n = std::max(6, size - 2); n <= size + 2; ++n) {
         const Fit result = fit(tokens, n, exact, measured);
