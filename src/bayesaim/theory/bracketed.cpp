@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "bayesaim/theory/methods.hpp"
 
@@ -37,6 +38,9 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
         const double noise_variance = std::exp(x);
         const auto [error, slope] = prior.at(noise_variance);
         const double ratio = error / noise_variance, excess = std::log(ratio / c);
+        // A rounding below recovery, the ratio is c up to roundings at every D that is left.
+        constexpr double roundoff = 8 * std::numeric_limits<double>::epsilon();
+        if (std::abs(excess) <= roundoff) return finish(noise_variance, Termination::converged);
         (excess > 0 ? low : high) = x;
         if (excess < 0 && x <= lowest) {
             return finish(noise_variance * (limit - c) / (limit - ratio), Termination::converged);

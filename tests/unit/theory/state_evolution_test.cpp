@@ -46,6 +46,7 @@ TEST(StateEvolution, NextToRecoveryTheErrorIsResolved) {
     };
     EXPECT_NEAR(error(1e-7) / error(1e-8), std::pow(10, 1.5), 0.05);
     EXPECT_LT(error(1e-8), 1e-12);
+    EXPECT_LT(error(1e-16), 1e-18);  // one rounding below recovery
     // Other widths: linear in the distance.
     const auto at_half = [](double distance) {
         return error_of(channels::Softmax(2), 0.5, 0.1875 * (1 - distance));
