@@ -18,12 +18,15 @@ set(public_headers
     linalg/symmetric_eigen.hpp
 
     spectral/atomic_law.hpp
+    spectral/bilinear_law.hpp
     spectral/free_convolution.hpp
     spectral/free_moments.hpp
     spectral/marchenko_pastur_law.hpp
     spectral/scaled_law.hpp
     spectral/spectral_law.hpp
 
+    priors/bilinear.hpp
+    priors/ginibre.hpp
     priors/multi_head.hpp
     priors/prior.hpp
     priors/table.hpp
@@ -34,10 +37,13 @@ set(public_headers
     denoisers/joint.hpp
     denoisers/polynomial.hpp
     denoisers/rotation_invariant.hpp
+    denoisers/singular_values.hpp
 
     channels/channel.hpp
+    channels/geometry.hpp
     channels/hardmax.hpp
     channels/linear.hpp
+    channels/rows/row_channel.hpp
     channels/softmax.hpp
     channels/table.hpp
 

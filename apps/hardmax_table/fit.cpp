@@ -53,26 +53,37 @@ struct Conditions {
     }
 };
 
-/// One value of p_T(r) with its error: all shifts of all nets at this r.
+/// One value of p_T(r) and of I_out with their errors: all shifts of all nets of one kind at this r.
 struct Measured {
-    double r = 0, p = 0, information = 0, error = 0, information_error = 0;
+    double r = 0, p = 0, information = 0, error = 0, information_error = 0, correlation = 0;
     std::size_t points = 0;
+    int draws = 0;
 };
 
 std::vector<Measured> gather(const std::vector<Node>& nodes, double exact_error) {
-    std::map<double, std::vector<Node>> by_r;
-    for (const Node& node : nodes) by_r[node.r].push_back(node);
+    std::map<std::pair<double, bool>, std::vector<Node>> groups;
+    for (const Node& node : nodes) groups[{node.r, node.draws > 0}].push_back(node);
     std::vector<Measured> all;
-    for (const auto& [r, group] : by_r) {
-        Measured at{r, 0, 0, 0, 0, 0};
+    for (const auto& [key, group] : groups) {
+        Measured at;
+        at.r = key.first;
+        at.draws = group[0].draws;
         if (group.size() == 1) {
-            all.push_back({r, group[0].p, group[0].information, exact_error, exact_error, 0});
+            at.p = group[0].p;
+            at.information = group[0].information;
+            at.error = at.information_error = exact_error;
+            all.push_back(at);
             continue;
         }
-        // The error of a net falls nearly as 1/points, hence these weights; the scatter of the shifts gives the error.
+        // The variance falls nearly as 1/points^2 with all labels, as 1/points with drawn ones, hence these weights;
+        // the scatter of the shifts gives the error.
+        const auto weight = [](const Node& node) {
+            const auto points = static_cast<double>(node.points);
+            return node.draws > 0 ? points * node.draws : points * points;
+        };
         double weights = 0;
         for (const Node& node : group) {
-            const double w = std::pow(static_cast<double>(node.points), 2);
+            const double w = weight(node);
             weights += w;
             at.points += node.points;
             at.p += w * node.p;
@@ -81,11 +92,13 @@ std::vector<Measured> gather(const std::vector<Node>& nodes, double exact_error)
         at.p /= weights;
         at.information /= weights;
         for (const Node& node : group) {
-            const double w = std::pow(static_cast<double>(node.points), 2) / weights;
+            const double w = weight(node) / weights;
             at.error += w * w * std::pow(node.p - at.p, 2);
             at.information_error += w * w * std::pow(node.information - at.information, 2);
+            at.correlation += w * w * (node.p - at.p) * (node.information - at.information);
         }
         const double n = static_cast<double>(group.size());
+        at.correlation /= std::sqrt(at.error * at.information_error);
         at.error = std::sqrt(at.error * n / (n - 1));
         at.information_error = std::sqrt(at.information_error * n / (n - 1));
         all.push_back(at);
@@ -121,17 +134,30 @@ Fit fit(int tokens, int size, const Exact& exact, const std::vector<Measured>& m
         fixed = fixed.topRows(4).eval();
         known = known.head(4).eval();
     }
-    const Eigen::Index count = static_cast<Eigen::Index>(measured.size()) + 1;
+    const auto with_information = [](const Measured& at) { return at.draws > 0; };
+    const Eigen::Index count = static_cast<Eigen::Index>(measured.size()) + 1 +
+                               std::count_if(measured.begin(), measured.end(), with_information);
     Eigen::MatrixXd design(count, size);
     Eigen::VectorXd target(count);
     // p''(1) is a limit of differences: each token costs it a digit.
     const double curvature_error = 2e-6 * std::pow(10, tokens - 3);
     design.row(0) = rows.curvature() / curvature_error;
     target[0] = exact.one.curvature / curvature_error;
-    for (Eigen::Index i = 1; i < count; ++i) {
-        const Measured& at = measured[static_cast<std::size_t>(i - 1)];
+    Eigen::Index i = 1;
+    for (const Measured& at : measured) {
         design.row(i) = rows.value(at.r) / at.error;
         target[i] = at.p / at.error;
+        if (with_information(at)) {
+            // I_out = -int p was measured with the same labels. Nearly all of it is known from r = 0, so that it tells how
+            // lucky the labels were: p and I_out enter with their correlation.
+            design.row(i + 1) = -rows.integral(at.r) / at.information_error;
+            target[i + 1] = at.information / at.information_error;
+            const double independent = std::sqrt(1 - at.correlation * at.correlation);
+            design.row(i) = (design.row(i) - at.correlation * design.row(i + 1)).eval() / independent;
+            target[i] = (target[i] - at.correlation * target[i + 1]) / independent;
+            ++i;
+        }
+        ++i;
     }
     // c = particular + null y
     const Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> constraint(fixed);
@@ -152,12 +178,13 @@ Fit fit(int tokens, int size, const Exact& exact, const std::vector<Measured>& m
     return result;
 }
 
-/// Coefficients of the interpolation in the Chebyshev nodes, from its values there.
-Eigen::VectorXd interpolate(const Eigen::VectorXd& values) {
-    const Eigen::Index n = values.size();
-    Eigen::VectorXd result = Eigen::VectorXd::Zero(n);
-    for (Eigen::Index j = 0; j < n; ++j) {
-        for (Eigen::Index k = 0; k < n; ++k)
+}  // namespace
+
+std::vector<double> chebyshev_interpolation(std::span<const double> values) {
+    const std::size_t n = values.size();
+    std::vector<double> result(n, 0);
+    for (std::size_t j = 0; j < n; ++j) {
+        for (std::size_t k = 0; k < n; ++k)
             result[j] += (j > 0 ? 2.0 : 1.0) / static_cast<double>(n) * values[k] *
                          std::cos(static_cast<double>(j) * (static_cast<double>(k) + 0.5) * std::numbers::pi /
                                   static_cast<double>(n));
@@ -165,13 +192,11 @@ Eigen::VectorXd interpolate(const Eigen::VectorXd& values) {
     return result;
 }
 
-void print_coefficients(const char* name, int tokens, const Eigen::VectorXd& coefficients, int digits) {
+void print_coefficients(const char* name, int tokens, std::span<const double> coefficients, int digits) {
     fmt::print("constexpr double {}_{}[] = {{", name, tokens);
     for (const double c : coefficients) fmt::print("{:.{}g}, ", c, digits);
     fmt::print("}};\n");
 }
-
-}  // namespace
 
 void report(int tokens, const std::vector<Node>& nodes) {
     const Exact exact{value_without_error(tokens), slope_without_error(tokens), without_data(tokens)};
@@ -181,23 +206,25 @@ void report(int tokens, const std::vector<Node>& nodes) {
         tokens, exact.value_zero, exact.slope_zero, exact.one.value, exact.one.slope, exact.one.curvature,
         exact.one.entropy);
     if (tokens == 2) {  // all nodes are exact to 1e-13
-        Eigen::VectorXd values(static_cast<Eigen::Index>(nodes.size()));
+        std::vector<double> values;
         std::map<double, double, std::greater<>> sorted;
         for (const Node& node : nodes) sorted[node.r] = node.p;
-        Eigen::Index k = 0;
-        for (const auto& [r, p] : sorted) values[k++] = p;
-        const Eigen::VectorXd series = interpolate(values);
+        for (const auto& [r, p] : sorted) values.push_back(p);
+        const std::vector<double> series = chebyshev_interpolation(values);
+        const Eigen::Map<const Eigen::VectorXd> c(series.data(), static_cast<Eigen::Index>(series.size()));
         fmt::print("  series at r = 0 {:.12f}, at r = 1 {:.12f}, last coefficient {:.1e}\n",
-                   double(Conditions{24}.value(0) * series), series.sum(), series[series.size() - 1]);
+                   double(Conditions{24}.value(0) * c), c.sum(), series.back());
         print_coefficients("power", tokens, series, 17);
         return;
     }
     const auto measured = gather(nodes, 3e-8);
     for (const Measured& at : measured) {
-        fmt::print("  r {:<6g} p {:.9f} ({:.1e})  I_out {:.9f} ({:.1e})  {} points\n", at.r, at.p, at.error,
-                   at.information, at.information_error, at.points);
+        fmt::print(
+            "  r {:<6g} p {:.9f} ({:.1e})  I_out {:.9f} ({:.1e})  correlation {:+.2f}  {} points, {}\n", at.r,
+            at.p, at.error, at.information, at.information_error, at.correlation, at.points,
+            at.draws > 0 ? "drawn labels" : "all labels");
     }
-    constexpr int sizes[] = {11, 8, 6, 6};  // of T = 3 to 6
+    constexpr int sizes[] = {11, 8, 7, 8};  // of T = 3 to 6
     const int size = sizes[tokens - 3];
     for (int n = std::max(6, size - 2); n <= size + 2; ++n) {
         const Fit result = fit(tokens, n, exact, measured);
@@ -244,18 +271,19 @@ void report(int tokens, const std::vector<Node>& nodes) {
                    at.r, at.p - p, (at.p - p) / at.error, at.information - information,
                    (at.information - information) / at.information_error);
     }
-    print_coefficients("power", tokens, result.coefficients, 12);
+    print_coefficients("power", tokens, {result.coefficients.data(), static_cast<std::size_t>(size)}, 12);
 }
 
 void report_disagreement(int tokens) {
     constexpr int size = 17;
-    Eigen::VectorXd values(size);
+    std::vector<double> values(size);
     for (int k = 0; k < size; ++k) {
         const double angle = std::numbers::pi / 4 * (1 + std::cos((k + 0.5) * std::numbers::pi / size)),
                      gap = 2 * std::pow(std::sin(angle / 2), 2);
-        values[k] = channels::hardmax_disagreement(tokens, {1, 1, 1 - gap, 2 * gap}) / angle;
+        values[static_cast<std::size_t>(k)] =
+            channels::hardmax_disagreement(tokens, {1, 1, 1 - gap, 2 * gap}) / angle;
     }
-    print_coefficients("angle", tokens, interpolate(values), 17);
+    print_coefficients("angle", tokens, chebyshev_interpolation(values), 17);
 }
 
 }  // namespace bayesaim::hardmax_table

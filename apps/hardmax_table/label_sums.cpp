@@ -84,7 +84,8 @@ std::vector<Label> all_labels(int tokens) {
     }
 }
 
-LabelSums::LabelSums(int tokens, double step)
+template <int lanes>
+LabelSums<lanes>::LabelSums(int tokens, double step)
     : tokens_(tokens), pairs_(tokens * (tokens + 1) / 2), step_(step) {
     for (auto* of_pairs : {&density_, &cdf_, &hazard_, &distance_})
         of_pairs->resize(static_cast<std::size_t>(pairs_));
@@ -101,7 +102,8 @@ LabelSums::LabelSums(int tokens, double step)
     for (std::size_t k = 0; k < rule_.size(); ++k) rule_[k] = step_ * rule[static_cast<Eigen::Index>(k)];
 }
 
-void LabelSums::place(const Omegas& omega) {
+template <int lanes>
+void LabelSums<lanes>::place(const Omegas& omega) {
     constexpr double below = 6.4, above = 6.3;
     Lanes lowest = Lanes::Constant(1e300), highest = Lanes::Constant(-1e300);
     for (int a = 0; a < tokens_; ++a) {
@@ -134,7 +136,7 @@ void LabelSums::place(const Omegas& omega) {
             const Lanes start = scale * (lowest - below) - omega.col(static_cast<Eigen::Index>(p));
             Function& z = distance_[p];
             for (int i = 0; i < points_; ++i)
-                z.segment<lanes>((margin + i) * lanes) = start + scale * step_ * i;
+                z.template segment<lanes>((margin + i) * lanes) = start + scale * step_ * i;
             auto x = inside(z), d = inside(density_[p]), c = inside(cdf_[p]), r = inside(hazard_[p]);
             const auto size = static_cast<std::size_t>(size_);
             numerics::scaled_log_normal_cdf({x.data(), size}, {c.data(), size}, {r.data(), size});
@@ -145,7 +147,8 @@ void LabelSums::place(const Omegas& omega) {
 }
 
 /// The integrals over the cells [u_i, u_{i+1}], i = -1 .. points - 1.
-void LabelSums::cells(const Function& f) {
+template <int lanes>
+void LabelSums<lanes>::cells(const Function& f) {
     constexpr Eigen::Index L = lanes;
     const Eigen::Index first = (margin - 1) * L;
     // Cell i starts at point i; its rule begins three points before.
@@ -156,25 +159,28 @@ void LabelSums::cells(const Function& f) {
            rule_[6] * f.segment(first + 4 * L, size_) + rule_[7] * f.segment(first + 5 * L, size_);
 }
 
-void LabelSums::integrate_from_right(const Function& f, Function& result) {
+template <int lanes>
+void LabelSums<lanes>::integrate_from_right(const Function& f, Function& result) {
     cells(f);
     Lanes total = Lanes::Zero();
     for (int i = points_; i-- > 0;) {
-        total += cell_.segment<lanes>((margin + i) * lanes);
-        result.segment<lanes>((margin + i) * lanes) = total;
+        total += cell_.template segment<lanes>((margin + i) * lanes);
+        result.template segment<lanes>((margin + i) * lanes) = total;
     }
 }
 
-void LabelSums::integrate_from_left(const Function& f, Function& result) {
+template <int lanes>
+void LabelSums<lanes>::integrate_from_left(const Function& f, Function& result) {
     cells(f);
     Lanes total = Lanes::Zero();
     for (int i = 0; i < points_; ++i) {
-        result.segment<lanes>((margin + i) * lanes) = total;
-        total += cell_.segment<lanes>((margin + i) * lanes);
+        result.template segment<lanes>((margin + i) * lanes) = total;
+        total += cell_.template segment<lanes>((margin + i) * lanes);
     }
 }
 
-LabelSums::Value LabelSums::evaluate(const Label& label) {
+template <int lanes>
+typename LabelSums<lanes>::Value LabelSums<lanes>::evaluate(const Label& label) {
     const std::size_t terms = label.terms.size();
     if (kernel_.size() < terms) kernel_.resize(terms);
     inside(upper_[0]).setOnes();
@@ -204,7 +210,7 @@ LabelSums::Value LabelSums::evaluate(const Label& label) {
         }
         integrate_from_right(sum_, upper_[set]);
     }
-    const Lanes z = upper_[label.everyone].segment<lanes>(margin * lanes);
+    const Lanes z = upper_[label.everyone].template segment<lanes>(margin * lanes);
     constexpr double negligible = 1e-13;
     if ((z < negligible).all()) return {z.max(0.0), Lanes::Zero()};
 
@@ -232,14 +238,20 @@ LabelSums::Value LabelSums::evaluate(const Label& label) {
         }
         f *= inside(upper_[term.rest]);
         const auto total = [&](const Function& weight) {
-            Lanes sums[2] = {Lanes::Zero(), Lanes::Zero()};
             const Eigen::Index begin = margin * lanes;
+            if constexpr (lanes == 1)
+                return Lanes((mass_.segment(begin, size_) * weight.segment(begin, size_)).sum());
+            Lanes sums[2] = {Lanes::Zero(), Lanes::Zero()};
             Eigen::Index i = 0;
             for (; i + 2 * lanes <= size_; i += 2 * lanes) {
-                sums[0] += mass_.segment<lanes>(begin + i) * weight.segment<lanes>(begin + i);
-                sums[1] += mass_.segment<lanes>(begin + i + lanes) * weight.segment<lanes>(begin + i + lanes);
+                sums[0] +=
+                    mass_.template segment<lanes>(begin + i) * weight.template segment<lanes>(begin + i);
+                sums[1] += mass_.template segment<lanes>(begin + i + lanes) *
+                           weight.template segment<lanes>(begin + i + lanes);
             }
-            if (i < size_) sums[0] += mass_.segment<lanes>(begin + i) * weight.segment<lanes>(begin + i);
+            if (i < size_)
+                sums[0] +=
+                    mass_.template segment<lanes>(begin + i) * weight.template segment<lanes>(begin + i);
             return Lanes(sums[0] + sums[1]);
         };
         gradient_[static_cast<std::size_t>(term.winner)] +=
@@ -253,7 +265,8 @@ LabelSums::Value LabelSums::evaluate(const Label& label) {
     return {z.max(0.0), power};
 }
 
-LabelSums::Sums LabelSums::sum(std::span<const Label> labels) {
+template <int lanes>
+typename LabelSums<lanes>::Sums LabelSums<lanes>::sum(std::span<const Label> labels) {
     Sums sums;
     for (const Label& label : labels) {
         const Value value = evaluate(label);
@@ -265,5 +278,8 @@ LabelSums::Sums LabelSums::sum(std::span<const Label> labels) {
     }
     return sums;
 }
+
+template class LabelSums<1>;
+template class LabelSums<4>;
 
 }  // namespace bayesaim::hardmax_table

@@ -7,12 +7,13 @@
 #include <Eigen/Core>
 
 /// The recursion of channels/hardmax/recursion.hpp made for tables: V = 1, in linear space, on a grid of equal
-/// steps, for four omega at once, one in each lane of a vector register.
+/// steps, for four omega at once (one in each lane of a vector register) when all labels are wanted, or for one.
 namespace bayesaim::hardmax_table {
 
-inline constexpr int lanes = 4;
+template <int lanes>
 using Lanes = Eigen::Array<double, lanes, 1>;
-using Omegas = Eigen::Array<double, lanes, Eigen::Dynamic>;  ///< one per row, pairs row by row
+template <int lanes>  // one per row, pairs row by row
+using Omegas = Eigen::Array<double, lanes, Eigen::Dynamic, lanes == 1 ? Eigen::RowMajor : Eigen::ColMajor>;
 
 /// One label: its winners and losers, and the terms (S, w) of the recursion.
 struct Label {
@@ -32,8 +33,11 @@ std::vector<Label> make_label(int tokens, std::span<const int> winners);
 /// All possible labels.
 std::vector<Label> all_labels(int tokens);
 
+template <int lanes>
 class LabelSums {
   public:
+    using Lanes = hardmax_table::Lanes<lanes>;
+    using Omegas = hardmax_table::Omegas<lanes>;
     explicit LabelSums(int tokens, double step);
 
     /// Prepares the grid and the factors of all pairs for these omega.

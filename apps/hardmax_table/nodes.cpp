@@ -14,7 +14,6 @@
 #include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 #include "hardmax_table/label_sums.hpp"
-#include "hardmax_table/no_data.hpp"
 #include "hardmax_table/surrogate.hpp"
 
 namespace bayesaim::hardmax_table {
@@ -25,8 +24,12 @@ double ratio(double r) { return 0.5 * (1 / (r * r) - 1); }  // s
 /// Four omega at a time; `add` receives the sums over labels and which lane belongs to which point.
 class Batch {
   public:
+    static constexpr int lanes = 4;
+    using Lanes = hardmax_table::Lanes<lanes>;
+    using Omegas = hardmax_table::Omegas<lanes>;
+    using Sums = LabelSums<lanes>;
+
     Batch(int tokens, double step) : sums_(tokens, step), omega_(lanes, tokens * (tokens + 1) / 2) {}
-    LabelSums& sums() { return sums_; }
     template <class Evaluate>
     void push(const Eigen::VectorXd& omega, double weight, Evaluate evaluate) {
         omega_.row(count_) = omega.transpose().array();
@@ -46,7 +49,7 @@ class Batch {
     }
 
   private:
-    LabelSums sums_;
+    Sums sums_;
     Omegas omega_;
     Lanes weight_ = Lanes::Zero();
     int count_ = 0;
@@ -54,7 +57,7 @@ class Batch {
 
 Node two_tokens(double r) {
     const auto value = channels::hardmax_pair::averages(ratio(r), channels::hardmax_pair::Score::exact);
-    return {2, r, 0, 0, value.power / r, value.information};
+    return {2, r, 0, 0, 0, value.power / r, value.information};
 }
 
 /// T = 3 without sampling: the integrand is analytic, so equal steps in five dimensions converge
@@ -66,8 +69,8 @@ Node three_tokens(double r) {
     const double cell = h * std::pow(std::sqrt(3.0) * c * c, 2) / std::pow(4 * std::numbers::pi * s, 2.5);
     const auto labels = all_labels(3);
     Batch batch(3, 0.11);
-    Node node{3, r, 0, 0, 0, 0};
-    const auto add = [&](LabelSums& sums, const Omegas&, const Lanes& weight) {
+    Node node{3, r, 0, 0, 0, 0, 0};
+    const auto add = [&](Batch::Sums& sums, const Batch::Omegas&, const Batch::Lanes& weight) {
         const auto value = sums.sum(labels);
         node.p += (weight * value.power).sum() / r;
         node.information += (weight * value.information).sum();
@@ -110,8 +113,9 @@ Eigen::MatrixXd without_common_shift(int tokens) {
 }
 
 /// T = 4, 5: a shifted Sobol net of omega, the sum over all labels less the surrogate.
-Node all_labels_sampled(int tokens, double r, std::size_t points, int shift) {
-    const double s = ratio(r), spread = std::sqrt(2 * s);
+Node all_labels_sampled(Node node) {
+    const int tokens = node.tokens;
+    const double s = ratio(node.r), spread = std::sqrt(2 * s);
     static std::map<int, std::vector<Label>> labels;
     static std::mutex mutex;
     {
@@ -122,90 +126,90 @@ Node all_labels_sampled(int tokens, double r, std::size_t points, int shift) {
     const Surrogate surrogate(tokens);
     Batch batch(tokens, tokens == 4 ? 0.125 : 0.14);
     double power = 0, information = 0;
-    const auto add = [&](LabelSums& sums, const Omegas& omega, const Lanes& weight) {
+    const auto add = [&](Batch::Sums& sums, const Batch::Omegas& omega, const Batch::Lanes& weight) {
         const auto value = sums.sum(labels.at(tokens));
-        for (int i = 0; i < lanes; ++i) {
+        for (int i = 0; i < Batch::lanes; ++i) {
             if (weight[i] == 0) continue;
             const Eigen::VectorXd one = omega.row(i).transpose();
             power += value.power[i] - surrogate.of_all_labels(one.data());
             information += value.information[i];
         }
     };
-    const numerics::ShiftedSobol sobol(static_cast<int>(basis.cols()), shift + 2, points, 1);
+    const numerics::ShiftedSobol sobol(static_cast<int>(basis.cols()), node.shift + 2, node.points, 1);
     Eigen::ArrayXXd normal(1, basis.cols());
-    for (std::size_t i = 0; i < points; ++i) {
-        sobol.fill_normal(shift, i, normal);
+    for (std::size_t i = 0; i < node.points; ++i) {
+        sobol.fill_normal(node.shift, i, normal);
         batch.push(spread * basis * normal.matrix().transpose(), 1, add);
     }
     batch.flush(add);
-    const double n = static_cast<double>(points);
-    return {tokens,         r, points, shift, (tie_count(tokens) * mean_tie_power(s) + power / n) / r,
-            information / n};
+    const double n = static_cast<double>(node.points);
+    node.p = (tie_count(tokens) * mean_tie_power(s) + power / n) / node.r;
+    node.information = information / n;
+    return node;
 }
 
-/// T = 6: omega and the noise from one net; the label of each point, moved to the representative of its class,
-/// so that four points of one class are evaluated together.
-Node drawn_labels(int tokens, double r, std::size_t points, int shift) {
-    const double s = ratio(r), spread = std::sqrt(2 * s);
-    static const LabelClasses classes(tokens);
+/// T = 5, 6: several labels drawn at each omega, instead of all labels. Omega and the noise x - omega of the
+/// draws come from one net; each draw has the noise of another shift. The scatter is that of the label, not of
+/// omega, so that draws which share the grid and the surrogate of one omega are nearly free.
+Node drawn_labels(Node node) {
+    const int tokens = node.tokens;
+    const double s = ratio(node.r), spread = std::sqrt(2 * s);
     const Eigen::MatrixXd basis = without_common_shift(tokens);
-    const Surrogate surrogate(tokens);
     const Eigen::Index pairs = basis.rows();
-    std::vector<Label> labels;
-    std::vector<Batch> batches;
-    for (const auto& representative : classes.representatives) {
-        labels.push_back(make_label(tokens, representative).front());
-        batches.emplace_back(tokens, 0.14);
-    }
+    const Surrogate surrogate(tokens);
+    LabelSums<1> sums(tokens, 0.14);
+    std::map<std::vector<int>, Label> labels;  // those that were met
     double power = 0, information = 0;
-    const auto adder = [&](std::size_t kind) {
-        return [&, kind](LabelSums& sums, const Omegas&, const Lanes& weight) {
-            const auto value = sums.evaluate(labels[kind]);
-            power += (weight > 0).select(value.power / value.probability, 0.0).sum();
-            information += (weight > 0).select(value.probability.log(), 0.0).sum();
-        };
-    };
-    const numerics::ShiftedSobol sobol(static_cast<int>(basis.cols() + pairs), shift + 2, points, 1);
+    const int first_shift = node.shift * node.draws;
+    const numerics::ShiftedSobol sobol(static_cast<int>(basis.cols() + pairs), first_shift + node.draws + 1,
+                                       node.points, 1);
     Eigen::ArrayXXd normal(1, basis.cols() + pairs);
     std::vector<int> winners(static_cast<std::size_t>(tokens));
     const Eigen::VectorXd scale = channels::pair_scales(tokens);
-    for (std::size_t i = 0; i < points; ++i) {
-        sobol.fill_normal(shift, i, normal);
-        const Eigen::VectorXd all = normal.matrix().transpose();
-        const Eigen::VectorXd omega = spread * basis * all.head(basis.cols()), x = omega + all.tail(pairs);
-        for (int a = 0; a < tokens; ++a) {
-            int& best = winners[static_cast<std::size_t>(a)] = 0;
-            const auto h = [&](int b) {
-                const int p = channels::pair_index(a, b, tokens);
-                return x[p] / scale[p];
-            };
-            for (int b = 1; b < tokens; ++b) best = h(b) > h(best) ? b : best;
+    Eigen::VectorXd omega;
+    Eigen::MatrixXd x(pairs, node.draws);
+    std::map<std::vector<int>, int> drawn;  // how often
+    for (std::size_t i = 0; i < node.points; ++i) {
+        drawn.clear();
+        for (int draw = 0; draw < node.draws; ++draw) {
+            sobol.fill_normal(first_shift + draw, i, normal);
+            const Eigen::VectorXd all = normal.matrix().transpose();
+            if (draw == 0) omega = spread * basis * all.head(basis.cols());
+            x.col(draw) = omega + all.tail(pairs);
+            for (int a = 0; a < tokens; ++a) {
+                int& best = winners[static_cast<std::size_t>(a)] = 0;
+                const auto h = [&](int b) {
+                    const int p = channels::pair_index(a, b, tokens);
+                    return x(p, draw) / scale[p];
+                };
+                for (int b = 1; b < tokens; ++b) best = h(b) > h(best) ? b : best;
+            }
+            ++drawn[winners];
         }
-        power -= surrogate.of_labels(omega.data(), x.data());
-        const auto& [kind, permutation] = classes.member.at(winners);
-        Eigen::VectorXd moved(pairs);
-        for (int a = 0; a < tokens; ++a) {
-            for (int b = a; b < tokens; ++b)
-                moved[channels::pair_index(permutation[static_cast<std::size_t>(a)],
-                                           permutation[static_cast<std::size_t>(b)], tokens)] =
-                    omega[channels::pair_index(a, b, tokens)];
+        power -= surrogate.of_labels(omega, x);
+        sums.place(omega.transpose().array());
+        for (const auto& [label, count] : drawn) {
+            auto known = labels.find(label);
+            if (known == labels.end()) known = labels.emplace(label, make_label(tokens, label).front()).first;
+            const auto value = sums.evaluate(known->second);
+            power += count * value.power[0] / value.probability[0];
+            information += count * std::log(value.probability[0]);
         }
-        batches[kind].push(moved, 1, adder(kind));
     }
-    for (std::size_t kind = 0; kind < batches.size(); ++kind) batches[kind].flush(adder(kind));
-    const double n = static_cast<double>(points);
-    return {tokens,         r, points, shift, (tie_count(tokens) * mean_tie_power(s) + power / n) / r,
-            information / n};
+    const double n = static_cast<double>(node.points) * node.draws;
+    node.p = (tie_count(tokens) * mean_tie_power(s) + power / n) / node.r;
+    node.information = information / n;
+    return node;
 }
 
 }  // namespace
 
-std::string Node::key() const { return fmt::format("{},{},{},{}", tokens, r, points, shift); }
+std::string Node::key() const { return fmt::format("{},{},{},{},{}", tokens, r, points, draws, shift); }
 
 std::vector<Node> plan(int tokens) {
     std::vector<Node> nodes;
-    const auto add = [&](double r, std::size_t points, int shifts) {
-        for (int i = 0; i < shifts; ++i) nodes.push_back({tokens, r, points, i, 0, 0});
+    const auto add = [&](double r, std::size_t points, int shifts, int draws = 0) {
+        for (int i = 0; i < shifts; ++i) nodes.push_back({tokens, r, points, draws, i, 0, 0});
     };
     if (tokens == 2) {
         for (int k = 0; k < 24; ++k) add(0.5 + 0.5 * std::cos((k + 0.5) * std::numbers::pi / 24), 0, 1);
@@ -221,25 +225,18 @@ std::vector<Node> plan(int tokens) {
     }
     if (tokens == 5) {
         for (const double r : {0.35, 0.6}) add(r, 1 << 14, 4);
-        for (const double r : {0.25, 0.5}) add(r, 1 << 12, 8);
+        for (const double r : {0.4, 0.65}) add(r, 1 << 17, 16, 16);
     }
     if (tokens == 6) {
-        for (const double r : {0.4, 0.65}) add(r, 1 << 18, 16);
+        for (const double r : {0.4, 0.65}) add(r, 1 << 16, 32, 16);
     }
     return nodes;
 }
 
 Node compute(const Node& node) {
-    switch (node.tokens) {
-        case 2:
-            return two_tokens(node.r);
-        case 3:
-            return three_tokens(node.r);
-        case 6:
-            return drawn_labels(node.tokens, node.r, node.points, node.shift);
-        default:
-            return all_labels_sampled(node.tokens, node.r, node.points, node.shift);
-    }
+    if (node.tokens == 2) return two_tokens(node.r);
+    if (node.tokens == 3) return three_tokens(node.r);
+    return node.draws > 0 ? drawn_labels(node) : all_labels_sampled(node);
 }
 
 }  // namespace bayesaim::hardmax_table

@@ -11,9 +11,10 @@ struct Node {
     int tokens = 0;
     double r = 0;
     std::size_t points = 0;
+    int draws = 0;  ///< labels drawn at each point; 0: all labels
     int shift = 0;
     double p = 0, information = 0;
-    std::string key() const;  ///< tokens,r,points,shift
+    std::string key() const;  ///< tokens,r,points,draws,shift
 };
 
 /// What is computed for T tokens, in order.

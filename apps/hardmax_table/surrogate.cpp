@@ -150,7 +150,7 @@ double Surrogate::sum(const double* omega, Power power) const {
                     }
                     below += product;
                 }
-                if (below > 1e-12) total += below * power(k, index[p], index[q], scale[p], scale[q]);
+                if (below > 1e-12) total += below * power(k, index[p], index[q], scale[p] / scale[q]);
             }
         }
     }
@@ -158,13 +158,17 @@ double Surrogate::sum(const double* omega, Power power) const {
 }
 
 double Surrogate::of_all_labels(const double* omega) const {
-    return sum(omega, [](double k, int, int, double, double) { return tie_power(k); });
+    return sum(omega, [](double k, int, int, double) { return tie_power(k); });
 }
 
-double Surrogate::of_labels(const double* omega, const double* x) const {
-    return sum(omega, [&](double k, int p, int q, double scale_p, double scale_q) {
-        const double slope = inverse_mills_ratio(x[p] / scale_p > x[q] / scale_q ? k : -k);
-        return slope * slope;
+double Surrogate::of_labels(const Eigen::VectorXd& omega, const Eigen::MatrixXd& x) const {
+    return sum(omega.data(), [&](double k, int p, int q, double scale_ratio) {
+        const double first = std::pow(inverse_mills_ratio(k), 2),
+                     second = std::pow(inverse_mills_ratio(-k), 2);
+        double total = 0;
+        for (Eigen::Index draw = 0; draw < x.cols(); ++draw)
+            total += x(p, draw) > scale_ratio * x(q, draw) ? first : second;
+        return total;
     });
 }
 

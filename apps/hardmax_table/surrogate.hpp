@@ -25,8 +25,9 @@ class Surrogate {
 
     /// The sum over all labels at one omega.
     double of_all_labels(const double* omega) const;
-    /// For the labels of x, where x - omega is the noise: J becomes (phi/Phi)^2 of the side that x is on.
-    double of_labels(const double* omega, const double* x) const;
+    /// The sum over draws, the columns of x, where x - omega is the noise: J becomes (phi/Phi)^2 of the side that x
+    /// is on.
+    double of_labels(const Eigen::VectorXd& omega, const Eigen::MatrixXd& x) const;
 
   private:
     template <class Power>

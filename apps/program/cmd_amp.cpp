@@ -53,7 +53,7 @@ Run run_once(const Arguments& arguments, const model::Model& model, const data::
         const data::TestSet test = data::make_test_set(problem.weights, model.channel(),
                                                        arguments.test_samples, synthetic.seed, pool);
         const estimators::Prediction prediction = estimators::predict(
-            *test.tokens, result.estimates, result.predicted_error, model.channel(), pool);
+            *test.tokens, test.keys(), result.estimates, result.predicted_error, model.channel(), pool);
         run.generalization = estimators::mean_squared_distance(prediction.bayes_optimal, test.targets);
         run.plugin_generalization = estimators::mean_squared_distance(prediction.plug_in, test.targets);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "bayesaim/denoisers/rotation_invariant.hpp"
+#include "bayesaim/denoisers/singular_values.hpp"
 
 #include "program/commands.hpp"
 #include "program/options.hpp"
@@ -25,8 +25,9 @@ int run(const Arguments& arguments) {
         const std::uint64_t seed = arguments.seed + static_cast<std::uint64_t>(i);
         const linalg::Matrix weights = prior->sample(dim, seed, 0, pool);
         linalg::Matrix noisy = weights;
-        arguments.noise.add_noise(noisy, seed, pool);
-        const denoisers::Denoised denoised = denoisers::denoise(prior->law(), noisy, noise_variance, pool);
+        arguments.noise.add_noise(prior->symmetric(), noisy, seed, pool);
+        const auto denoise = prior->symmetric() ? denoisers::denoise : denoisers::denoise_singular_values;
+        const denoisers::Denoised denoised = denoise(prior->law(), noisy, noise_variance, pool, {});
         const double measured = (denoised.estimate - weights).squaredNorm() / dim;
         const double unprocessed = (noisy - weights).squaredNorm() / dim;
         report.points.push_back({{"seed", seed},

@@ -50,6 +50,11 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
         throw_invalid("--tokens", fmt::format("{}, as in '{}'", header.tokens, arguments.file), tokens);
     arguments.model.complete_from(data::record_of(header.attributes));
     tokens = static_cast<int>(header.tokens);
+    channels::ChannelOptions& channel = arguments.model.options.channel_options;
+    if (header.key_tokens > 0 && channel.attention == channels::Attention::tied &&
+        !arguments.model.command.given("--attention"))
+        channel.attention = channels::Attention::cross;  // only cross-attention has them
+    if (header.key_tokens > 0) channel.key_tokens = static_cast<int>(header.key_tokens);
 }
 
 int run(Arguments arguments) {
@@ -85,7 +90,7 @@ int run(Arguments arguments) {
     Report report{"fit", description};
     report.configuration["file"] = arguments.file;
     arguments.amp.describe(report.configuration);
-    const auto fitted = estimators::predict(*contents.data.tokens, result.estimates,
+    const auto fitted = estimators::predict(*contents.data.tokens, contents.data.keys(), result.estimates,
                                             0 * result.predicted_error, model.channel(), pool);
     const channels::Rows outputs = channels::output_values(model.channel(), contents.data.outputs);
     Record point = {{"alpha", contents.data.alpha()},

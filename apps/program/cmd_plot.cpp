@@ -46,7 +46,7 @@ Settings settings_of(const Points& points, bool numeric) {
     for (const Setting& setting : experiments::setting_table()) {
         const bool hidden = setting.name == "spectrum_checksum" || setting.name == "token_storage";
         const bool number = setting.member.index() <= 2;
-        const auto has = [&](const Point& point) { return applies(point.task, setting); };
+        const auto has = [&](const Point& point) { return states(point.task, setting); };
         if (!hidden && (number || !numeric) && std::ranges::any_of(points, has)) result.push_back(&setting);
     }
     return result;
@@ -78,7 +78,7 @@ double number(const experiments::Value& value) {
 std::string spell(const experiments::Task& task, const Settings& settings) {
     std::vector<std::string> words;
     for (const Setting* setting : settings) {
-        if (!applies(task, *setting)) continue;
+        if (!states(task, *setting)) continue;
         const experiments::Value value = get(task, *setting);
         const auto* real = std::get_if<double>(&value);
         words.push_back(fmt::format("{} {}", setting->name,
@@ -146,7 +146,7 @@ std::vector<Series> make_series(const Points& points, const Choice& choice, cons
     std::vector<std::string> values_of_by;  // their colours are in this order
     for (const auto& [task, outcome] : points) {
         const auto y = outcome ? outcome->value(choice.y) : std::nullopt;
-        if (!y || !applies(task, *choice.x)) continue;
+        if (!y || !states(task, *choice.x)) continue;
         const double x = number(get(task, *choice.x));
         if ((arguments.log_x && !(x > 0)) || (arguments.log_y && !(*y > 0))) continue;
         const std::string by = spell(task, choice.by);
@@ -190,7 +190,7 @@ std::string title_of(const Points& points, const Choice& choice) {
     }
     std::string title;
     for (const Setting* setting : shared) {
-        const auto has = [&](const Point& point) { return applies(point.task, *setting); };
+        const auto has = [&](const Point& point) { return states(point.task, *setting); };
         const auto found = std::ranges::find_if(points, has);
         title += (title.empty() ? "" : ", ") + spell(found->task, {setting});
     }
@@ -201,7 +201,7 @@ std::string title_of(const Points& points, const Choice& choice) {
 std::string caption_of(const Points& points, const Choice& choice) {
     std::map<std::string, std::set<std::uint64_t>> seeds;  // by estimator
     for (const Point& point : points) {
-        if (applies(point.task, find_row(experiments::setting_table(), "setting", "seed")))
+        if (states(point.task, find_row(experiments::setting_table(), "setting", "seed")))
             seeds[point.task.estimator].insert(point.task.seed);
     }
     std::size_t fewest = 0, most = 0;

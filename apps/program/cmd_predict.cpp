@@ -30,12 +30,13 @@ data::Estimate read_estimate(const std::string& file) {
     }
 }
 
-/// The channel that the estimate was made with, for samples of T tokens.
+/// The channel that the estimate was made with, for the tokens of the new samples.
 std::unique_ptr<channels::Channel> channel_of(const data::Estimate& estimate, const std::string& file,
-                                              Eigen::Index tokens) {
+                                              const data::DatasetHeader& header) {
     model::ModelOptions options;
     model::read_options(data::record_of(estimate.attributes), options);
-    options.channel_options.tokens = static_cast<int>(tokens);
+    options.channel_options.tokens = static_cast<int>(header.tokens);
+    options.channel_options.key_tokens = static_cast<int>(header.key_tokens);
     auto channel = channels::make_channel(options.channel, options.channel_options);
     if (estimate.weights.size() != static_cast<std::size_t>(channel->layers()))
         throw_invalid(fmt::format("'{}': dataset /weights", file),
@@ -54,12 +55,12 @@ int run(const Arguments& arguments) {
                       static_cast<double>(header.dim));
     }
     check_output_file(arguments.output, {arguments.estimate_file, arguments.token_file});
-    const auto channel = channel_of(estimate, arguments.estimate_file, header.tokens);
+    const auto channel = channel_of(estimate, arguments.estimate_file, header);
     const data::DatasetContents contents =
         data::read_dataset(arguments.token_file, *channel, data::Outputs::optional);
     ThreadPool pool(arguments.thread_count());
-    const auto prediction =
-        estimators::predict(*contents.data.tokens, estimate.weights, estimate.error, *channel, pool);
+    const auto prediction = estimators::predict(*contents.data.tokens, contents.data.keys(), estimate.weights,
+                                                estimate.error, *channel, pool);
 
     if (const auto status = data::text_attribute(estimate.attributes, "status");
         status && !is_success(*status) && !arguments.quiet) {
@@ -79,7 +80,7 @@ int run(const Arguments& arguments) {
     }
     // Outputs of the file contain label noise, which no prediction can know.
     const double noise = data::number_attribute(estimate.attributes, "label_noise").value_or(0) *
-                         static_cast<double>(header.tokens * header.tokens);
+                         (channel->geometry().symmetric() ? channel->outputs() : channel->pairs());
     const bool labelled = contents.data.outputs.size() > 0;
     const channels::Rows targets = channels::output_values(*channel, contents.data.outputs);
     const auto measured = [&](const channels::Rows& predicted) {
@@ -93,7 +94,7 @@ int run(const Arguments& arguments) {
                              {"expected_plugin_generalization_error", expected.plug_in + noise}});
 
     data::Attributes attributes;
-    for (const char* name : {"prior", "channel", "width", "heads", "layers", "beta", "residual",
+    for (const char* name : {"prior", "channel", "attention", "width", "heads", "layers", "beta", "residual",
                              "label_noise", "predicted_error", "status"}) {
         if (const auto found = estimate.attributes.find(name); found != estimate.attributes.end())
             attributes.insert(*found);

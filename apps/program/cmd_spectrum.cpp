@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -21,7 +23,16 @@ struct Arguments : CommonArguments {
 std::vector<double> eigenvalues_of_one_matrix(const priors::Prior& prior, const Arguments& arguments) {
     ThreadPool pool(arguments.thread_count());
     linalg::Matrix matrix = prior.sample(arguments.noise.dim, arguments.seed, 0, pool);
-    arguments.noise.add_noise(matrix, arguments.seed, pool);
+    arguments.noise.add_noise(prior.symmetric(), matrix, arguments.seed, pool);
+    if (!prior.symmetric()) {  // singular values with both signs
+        const linalg::Vector squares = linalg::symmetric_eigenvalues(linalg::gram(1, matrix));
+        std::vector<double> values;
+        for (const double square : squares) {
+            const double value = std::sqrt(std::max(square, 0.0));
+            values.insert(values.end(), {value, -value});
+        }
+        return values;
+    }
     const linalg::Vector values = linalg::symmetric_eigenvalues(std::move(matrix));
     return {values.begin(), values.end()};
 }

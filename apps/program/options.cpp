@@ -36,8 +36,8 @@ std::string summaries(const std::vector<Row>& table, const std::vector<std::stri
 }
 
 /// The options of models that a command may have, as the tables name them.
-constexpr const char* model_options[] = {"tokens",   "beta",  "label_noise", "layers",
-                                         "residual", "heads", "width",       "spectrum"};
+constexpr const char* model_options[] = {"tokens", "beta",  "label_noise", "layers",    "residual",
+                                         "heads",  "width", "spectrum",    "attention", "key_tokens"};
 
 /// --label-noise for label_noise
 std::string option_of(std::string name) {
@@ -64,7 +64,7 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
         if (owners.empty()) return;
         if (owners.size() < taken_.size()) help += fmt::format(" ({})", fmt::join(owners, ", "));
         if constexpr (std::is_same_v<decltype(value), int&>) {
-            to.count(option_of(name), value, 1, help);
+            to.count(option_of(name), value, value == 0 ? 0 : 1, help);
         } else {
             to.number(option_of(name), value, help);
         }
@@ -73,6 +73,17 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
     to.text("--channel", options.channel,
             "how the output depends on the attention indices h:" + summaries(table, taken_));
     add("tokens", of_channel.tokens, "number of tokens T");
+    to.parsed(
+          "--attention",
+          [&of_channel](const std::string& text) {
+              of_channel.attention = channels::parse_attention("--attention", text);
+          },
+          "tied: queries and keys share their weights (S symmetric)\n"
+          "cross: any S, queries and keys are two sets of tokens\n"
+          "masked: any S, one set of tokens, no token attends to itself")
+        .default_text("tied");
+    add("key_tokens", of_channel.key_tokens,
+        "number of key tokens of cross-attention (0: as many as tokens)");
     add("beta", of_channel.beta, "inverse temperature of the softmax");
     add("label_noise", of_channel.label_noise, "variance of the label noise");
     add("layers", of_channel.layers, "number of layers L");
@@ -94,10 +105,12 @@ void ModelArguments::add_prior_to(Command& to) {
                       parse_number("--width", "a number, or one per layer: 0.4,0.8", piece));
               if (options.widths.empty()) throw_invalid("--width", "a number", "''");
           },
-          "width ratio rho = r/d of wishart and multi-head; for several layers one each: 0.4,0.8")
+          "width ratio rho = r/d of wishart, bilinear and multi-head; for several layers one each: 0.4,0.8")
         .default_text("1");
     to.text("--spectrum", options.spectrum,
-            "file of eigenvalues for the prior `spectrum`: one per line, or with a weight", "FILE");
+            "file of eigenvalues (untied attention: singular values) for the prior `spectrum`: one per line, "
+            "or with a weight",
+            "FILE");
     if (taken_.empty()) to.count("--heads", options.heads, 1, "number of heads M (multi-head)");
 }
 
@@ -133,6 +146,12 @@ model::Model ModelArguments::make() const {
     }
     if (options.prior == "spectrum" && options.spectrum.empty())
         throw_missing("--prior spectrum", "--spectrum FILE");
+    const channels::Attention attention = options.channel_options.attention;
+    if (attention != channels::Attention::tied && command.given("--prior") &&
+        options.prior == model::ModelOptions{}.prior)  // otherwise the default makes way for bilinear
+        throw_conflict(fmt::format("--prior {}", options.prior),
+                       fmt::format("--attention {}, whose weights are not symmetric (--prior bilinear)",
+                                   to_string(attention)));
     constexpr double wide = 10;  // a width that is rather meant as r
     if (command.given("--width") && options.widths.front() > wide && !command.given("--quiet")) {
         fmt::print(stderr, "bayesaim: --width is r/d: {0:g} stands for r = {0:g} d\n",
@@ -172,7 +191,7 @@ std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
     if (options.widths.size() > 1)
         throw_invalid("--width", "one number", fmt::format("{} numbers", options.widths.size()));
     try {
-        return row.make({options.widths[0], options.spectrum, options.heads});
+        return row.make({.width = options.widths[0], .spectrum = options.spectrum, .heads = options.heads});
     } catch (const InvalidArgument& error) {
         throw_as_typed(error.what());
     }
@@ -241,7 +260,9 @@ void IntegrationArguments::add_to(Command& to) {
 }
 
 void NoiseArguments::add_to(Command& to) {
-    to.number("--noise-variance", noise_variance, "variance D of the noise sqrt(D) Xi, Xi ~ GOE")
+    to.number("--noise-variance", noise_variance,
+              "variance D of the noise sqrt(D) Xi, Xi ~ GOE (bilinear, ginibre: independent entries of "
+              "variance 1/d)")
         .default_text("")
         .required();
     model.add_prior_to(to);
@@ -260,9 +281,13 @@ Record NoiseArguments::describe(const priors::Prior& prior) const {
     return record;
 }
 
-void NoiseArguments::add_noise(linalg::Matrix& matrix, std::uint64_t seed, ThreadPool& pool) const {
+void NoiseArguments::add_noise(bool symmetric, linalg::Matrix& matrix, std::uint64_t seed,
+                               ThreadPool& pool) const {
     const RandomStream noise(seed, Purpose::noise);
-    matrix += std::sqrt(noise_variance) * linalg::gaussian_orthogonal_ensemble(matrix.rows(), noise, pool);
+    const Eigen::Index size = matrix.rows();
+    matrix += std::sqrt(noise_variance) * (symmetric ? linalg::gaussian_orthogonal_ensemble(size, noise, pool)
+                                                     : linalg::gaussian_matrix(size, size, noise, pool) /
+                                                           std::sqrt(static_cast<double>(size)));
 }
 
 theory::StateEvolutionOptions IntegrationArguments::options(std::uint64_t seed, ThreadPool* pool) const {

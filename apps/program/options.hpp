@@ -19,8 +19,8 @@ namespace bayesaim::program {
 /// Whether this is the status of a result within its tolerance.
 bool is_success(std::string_view status);
 
-/// The model: --prior, --width, --spectrum, --heads; --channel, --tokens, --beta, --label-noise, --layers,
-/// --residual
+/// The model: --prior, --width, --spectrum, --heads; --channel, --tokens, --attention, --key-tokens, --beta,
+/// --label-noise, --layers, --residual
 struct ModelArguments {
     model::ModelOptions options;
     Command command;
@@ -78,8 +78,8 @@ struct NoiseArguments {
     /// Throws InvalidArgument for a wrong option.
     std::unique_ptr<priors::Prior> make_prior() const;
     Record describe(const priors::Prior& prior) const;
-    /// Adds sqrt(D) Xi, Xi ~ GOE.
-    void add_noise(linalg::Matrix& matrix, std::uint64_t seed, ThreadPool& pool) const;
+    /// Adds sqrt(D) Xi, Xi ~ GOE; if the prior is not symmetric, Xi with independent N(0, 1/d) entries.
+    void add_noise(bool symmetric, linalg::Matrix& matrix, std::uint64_t seed, ThreadPool& pool) const;
 };
 
 /// --integration-points of sampled expectations

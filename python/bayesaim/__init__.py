@@ -15,10 +15,12 @@ _blas.warn_if_slow(_core.better_blas_kernels())
 from . import _convergence, _data, _estimators, _experiments, _results, _spectral, _theory, layers, testing  # noqa: E402
 from ._core import (  # noqa: E402
     AtomicLaw,
+    Bilinear,
     Channel,
     DeepAttention,
     DeepSequence,
     Experiment,
+    Ginibre,
     Hardmax,
     HardmaxAsPrinted,
     HardmaxSampled,
@@ -56,6 +58,7 @@ __version__ = _core.version()
 
 __all__ = [
     "AtomicLaw",
+    "Bilinear",
     "blas_threads",
     "Channel",
     "channel_names",
@@ -63,6 +66,7 @@ __all__ = [
     "DeepSequence",
     "estimator_names",
     "Experiment",
+    "Ginibre",
     "git_commit",
     "Hardmax",
     "HardmaxAsPrinted",

@@ -116,13 +116,13 @@ def grid(name: str, value: str | ArrayLike, unit: Callable[[], float | None] | N
     return values
 
 
-def tokens(value: ArrayLike) -> NDArray[Any]:
+def tokens(value: ArrayLike, name: str = "tokens") -> NDArray[Any]:
     """(n, T, d) in C order, float64 or float32; copied only if necessary."""
-    result = real("tokens", value)
+    result = real(name, value)
     if result.ndim != 3:
-        raise ValueError(f"tokens must be an array (samples, tokens, dimension), got shape {result.shape}")
+        raise ValueError(f"{name} must be an array (samples, tokens, dimension), got shape {result.shape}")
     if 0 in result.shape:
-        raise ValueError(f"tokens must not be empty, got shape {result.shape}")
+        raise ValueError(f"{name} must not be empty, got shape {result.shape}")
     native = np.float32 if result.dtype == np.float32 else np.float64
     return np.require(result, dtype=native, requirements=["C", "A"])
 

@@ -70,6 +70,12 @@ class Wishart(Prior):
 class Wigner(Prior):
     def __init__(self) -> None: ...
 
+class Bilinear(Prior):
+    def __init__(self, width: float = 1) -> None: ...
+
+class Ginibre(Prior):
+    def __init__(self) -> None: ...
+
 class MultiHead(Prior):
     def __init__(self, heads: int, width: float = 1) -> None: ...
 
@@ -153,6 +159,8 @@ def make_channel(
     label_noise: float | None = None,
     layers: int | None = None,
     residual: float | None = None,
+    attention: str | None = None,
+    key_tokens: int | None = None,
 ) -> Channel: ...
 def make_prior(
     name: str, width: float | None = None, spectrum: str | None = None, heads: int | None = None
@@ -195,6 +203,8 @@ class Dataset:
     @property
     def token_count(self) -> int: ...
     @property
+    def key_tokens(self) -> NDArray[Any] | None: ...
+    @property
     def dim(self) -> int: ...
     @property
     def alpha(self) -> float: ...
@@ -208,7 +218,7 @@ class Dataset:
     def attention_indices(self, weights: NDArray[Any], threads: int) -> Floats: ...
 
 def dataset_from_arrays(
-    tokens: NDArray[Any], outputs: ArrayLike | None, weights: NDArray[Any] | None
+    tokens: NDArray[Any], outputs: ArrayLike | None, weights: NDArray[Any] | None, key_tokens: NDArray[Any] | None
 ) -> Dataset: ...
 def generate(
     model: Model,

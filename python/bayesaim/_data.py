@@ -15,6 +15,8 @@ from ._arguments import Floats, Priors
 class Dataset:
     """The input of an estimator: tokens (n, T, d) and outputs (n, T, T), as the channel draws them.
 
+    Cross-attention has `key_tokens` too, (n, Tk, d), and outputs (n, T, Tk).
+
     For softmax, outputs are logarithms of probabilities. Tokens in C order, float64 or float32, are used without a
     copy: do not change them while an estimator runs. Everything else is copied once. `weights` is S, if
     you know it, (L, d, d) for several layers: estimators then measure their error.
@@ -25,11 +27,17 @@ class Dataset:
     _data: _core.Dataset
 
     def __init__(
-        self, tokens: ArrayLike, outputs: ArrayLike | None = None, *, weights: ArrayLike | None = None
+        self,
+        tokens: ArrayLike,
+        outputs: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        key_tokens: ArrayLike | None = None,
     ) -> None:
         given = None if outputs is None else check.real("outputs", outputs)
         known = None if weights is None else check.real("weights", weights)
-        self._data = _core.dataset_from_arrays(check.tokens(tokens), given, known)
+        keys = None if key_tokens is None else check.tokens(key_tokens, "key_tokens")
+        self._data = _core.dataset_from_arrays(check.tokens(tokens), given, known, keys)
 
     @classmethod
     def _of(cls, data: _core.Dataset) -> Dataset:
@@ -41,6 +49,11 @@ class Dataset:
     def tokens(self) -> NDArray[Any]:
         """(n, T, d): your array, a view, or a new array if no double-precision tokens are in memory."""
         return self._data.tokens
+
+    @property
+    def key_tokens(self) -> NDArray[Any] | None:
+        """(n, Tk, d) of cross-attention; otherwise None."""
+        return self._data.key_tokens
 
     @property
     def outputs(self) -> Floats | None:

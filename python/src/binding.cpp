@@ -112,13 +112,14 @@ channels::Rows rows(const char* name, const py::handle& value, Eigen::Index colu
     return Eigen::Map<const channels::Rows>(array.data(), n, columns);
 }
 
-channels::Rows output_rows(const py::handle& value, Eigen::Index tokens) {
+channels::Rows output_rows(const py::handle& value, Eigen::Index tokens, Eigen::Index keys) {
     const py::array any = py::array::ensure(value);
     if (!any || value.is_none()) throw_type("outputs", "an array of numbers", value);
-    const Eigen::Index n = any.ndim() > 0 ? any.shape(0) : 0, size = n > 0 ? any.size() / n : tokens * tokens;
-    if ((any.ndim() != 2 && any.ndim() != 3) || size != tokens * tokens)
-        throw_invalid("outputs", fmt::format("of shape (n, {0}, {0})", tokens), "shape " + shape_text(any));
-    return rows("outputs", any, tokens * tokens);
+    const Eigen::Index n = any.ndim() > 0 ? any.shape(0) : 0, size = n > 0 ? any.size() / n : tokens * keys;
+    if ((any.ndim() != 2 && any.ndim() != 3) || size != tokens * keys)
+        throw_invalid("outputs", fmt::format("of shape (n, {}, {})", tokens, keys),
+                      "shape " + shape_text(any));
+    return rows("outputs", any, tokens * keys);
 }
 
 linalg::Matrix symmetric_matrix(const char* name, const py::handle& value) {

@@ -43,7 +43,7 @@ Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions)
 /// An n x columns array; (n, T, T) counts as n x T^2.
 channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns);
 /// Outputs of T tokens as n x T^2: an (n, T, T) array, or an n x T^2 one.
-channels::Rows output_rows(const py::handle& value, Eigen::Index tokens);
+channels::Rows output_rows(const py::handle& value, Eigen::Index tokens, Eigen::Index keys);
 /// A square symmetric matrix.
 linalg::Matrix symmetric_matrix(const char* name, const py::handle& value);
 /// Symmetric matrices: an (L, d, d) array, a list, or one d x d matrix.

@@ -183,7 +183,7 @@ py::array draw(const Channel& channel, const py::object& index, const py::object
                const py::object& first_sample) {
     const std::uint64_t stream = seed_number("seed", seed), first = seed_number("first_sample", first_sample);
     const Rows given = rows("index", index, columns(channel));
-    Rows outputs(given.rows(), channel.tokens() * channel.tokens());
+    Rows outputs(given.rows(), channel.outputs());
     without_lock([&] { channel.draw(given, stream, first, outputs); });
     return to_array(std::move(outputs));
 }
@@ -194,7 +194,7 @@ struct Samples {
     Overlap variance;
 
     Samples(const Channel& channel, const py::object& y, const py::object& centre, const py::object& v)
-        : outputs(output_rows(y, channel.tokens())),
+        : outputs(output_rows(y, channel.geometry().queries, channel.geometry().keys)),
           omega(rows("omega", centre, columns(channel))),
           variance(covariance("variance", v, channel.layers())) {
         check_size("rows of omega", omega.rows(), outputs.rows());
@@ -224,7 +224,7 @@ py::tuple score_with_slope(const Channel& channel, const py::object& outputs, co
 py::array predict(const Channel& channel, const py::object& omega, const py::object& variance) {
     const Rows centre = rows("omega", omega, columns(channel));
     const Overlap v = covariance("variance", variance, channel.layers());
-    Rows prediction(centre.rows(), channel.tokens() * channel.tokens());
+    Rows prediction(centre.rows(), channel.outputs());
     without_lock([&] { channel.predict(centre, v, prediction); });
     return to_array(std::move(prediction));
 }
@@ -293,7 +293,8 @@ name(), parameters(). bayesaim.testing.check_channel checks that they agree.
         .def("name", &Channel::name)
         .def("parameters", [](const Channel& channel) { return to_dict(channel.parameters()); })
         .def_property_readonly("tokens", &Channel::tokens, "T")
-        .def_property_readonly("pairs", &Channel::pairs, "K = T (T + 1) / 2")
+        .def_property_readonly("pairs", &Channel::pairs,
+                               "K: the pairs of tokens whose index is seen, T (T + 1) / 2 in tied attention")
         .def_property_readonly("layers", &Channel::layers, "L")
         .def("logarithmic_outputs", &Channel::logarithmic_outputs,
              "Whether outputs are logarithms of the values that predict returns.")
@@ -307,7 +308,8 @@ name(), parameters(). bayesaim.testing.check_channel checks that they agree.
         .def(
             "check_outputs",
             [](const Channel& channel, const py::object& outputs) {
-                channel.check_outputs(output_rows(outputs, channel.tokens()));
+                channel.check_outputs(
+                    output_rows(outputs, channel.geometry().queries, channel.geometry().keys));
             },
             "outputs"_a, "Raises a ValueError unless these can be outputs of the channel.")
         .def(

@@ -40,13 +40,21 @@ std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
 
 /// The caller has made `tokens` C-contiguous float64 or float32, with a copy only if necessary.
 std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::object& outputs,
-                                           const std::optional<py::array>& weights) {
+                                           const std::optional<py::array>& weights,
+                                           const std::optional<py::array>& key_tokens) {
     auto result = std::make_shared<PythonDataset>();
-    const bool single = tokens.itemsize() == sizeof(float);
-    result->data.tokens = single ? view_tokens<float>(tokens) : view_tokens<double>(tokens);
+    const auto view = [](const py::array& array) {
+        return array.itemsize() == sizeof(float) ? view_tokens<float>(array) : view_tokens<double>(array);
+    };
+    result->data.tokens = view(tokens);
     result->given_tokens = tokens;
+    if (key_tokens) {
+        result->data.key_tokens = view(*key_tokens);
+        check_size("samples of the key tokens", key_tokens->shape(0), tokens.shape(0));
+        check_size("dimension of the key tokens", key_tokens->shape(2), tokens.shape(2));
+    }
     if (!outputs.is_none()) {
-        result->data.outputs = output_rows(outputs, tokens.shape(1));
+        result->data.outputs = output_rows(outputs, tokens.shape(1), result->data.keys().tokens());
         check_size("rows of the outputs", result->data.outputs.rows(), tokens.shape(0));
     }
     if (weights) {
@@ -83,12 +91,8 @@ py::array read_only(const std::vector<py::ssize_t>& shape, const double* numbers
     return view;
 }
 
-/// The tokens as (n, T, d): the caller's array, a view of ours, or a new array if no double-precision tokens
-/// are in memory.
-py::object tokens_array(const py::object& self) {
-    const auto& dataset = self.cast<const PythonDataset&>();
-    if (!dataset.given_tokens.is_none()) return dataset.given_tokens;
-    const TokenSource& source = dataset.tokens();
+/// Tokens as (n, T, d): a view of ours, or a new array if no double-precision tokens are in memory.
+py::object array_of(const py::object& self, const TokenSource& source) {
     linalg::Matrix scratch;
     const double* first = without_lock([&] {
         return source.block({0, static_cast<std::size_t>(source.samples())}, scratch).data();
@@ -101,11 +105,22 @@ py::object tokens_array(const py::object& self) {
     return read_only(shape, first, self);
 }
 
+/// The caller's array if there is one.
+py::object tokens_array(const py::object& self) {
+    const auto& dataset = self.cast<const PythonDataset&>();
+    return dataset.given_tokens.is_none() ? array_of(self, dataset.tokens()) : dataset.given_tokens;
+}
+
+py::object key_tokens_array(const py::object& self) {
+    const auto& dataset = self.cast<const PythonDataset&>();
+    return dataset.data.key_tokens ? array_of(self, *dataset.data.key_tokens) : py::none();
+}
+
 py::object outputs_array(const py::object& self) {
     const auto& dataset = self.cast<const PythonDataset&>();
     if (dataset.data.outputs.size() == 0) return py::none();
-    const py::ssize_t tokens = dataset.tokens().tokens();
-    return read_only({dataset.data.outputs.rows(), tokens, tokens}, dataset.data.outputs.data(), self);
+    const py::ssize_t tokens = dataset.tokens().tokens(), keys = dataset.data.keys().tokens();
+    return read_only({dataset.data.outputs.rows(), tokens, keys}, dataset.data.outputs.data(), self);
 }
 
 py::object weights_array(const py::object& self) {
@@ -113,7 +128,8 @@ py::object weights_array(const py::object& self) {
     if (weights.empty()) return py::none();
     if (weights.size() > 1) return stacked(weights);
     const linalg::Matrix& s = weights.front();
-    return read_only({s.rows(), s.cols()}, s.data(), self);  // symmetric
+    if (s != s.transpose()) return to_array(s);
+    return read_only({s.rows(), s.cols()}, s.data(), self);
 }
 
 std::shared_ptr<PythonDataset> read(const std::string& file, const Channel& channel) {
@@ -144,7 +160,7 @@ py::array attention_indices(const PythonDataset& dataset, const py::array& weigh
 }  // namespace
 
 void check_data(const PythonDataset& dataset, const Channel& channel) {
-    check_size("tokens of the channel", channel.tokens(), dataset.tokens().tokens());
+    data::check_tokens(channel.geometry(), dataset.tokens(), dataset.data.keys());
     if (dataset.data.outputs.size() == 0) throw_invalid("dataset", "one with outputs", "none");
     if (!dataset.weights.empty())
         check_size("layers of the channel", channel.layers(), static_cast<long long>(dataset.weights.size()));
@@ -159,11 +175,12 @@ void bind_data(py::module_& module) {
         .def_property_readonly("dim", [](const PythonDataset& d) { return d.tokens().dim(); })
         .def_property_readonly("alpha", [](const PythonDataset& d) { return d.data.alpha(); })
         .def_property_readonly("tokens", &tokens_array)
+        .def_property_readonly("key_tokens", &key_tokens_array)
         .def_property_readonly("outputs", &outputs_array)
         .def_property_readonly("weights", &weights_array)
         .def("check", &check_data, "channel"_a)
         .def("attention_indices", &attention_indices, "weights"_a, "threads"_a);
-    module.def("dataset_from_arrays", &from_arrays, "tokens"_a, "outputs"_a, "weights"_a);
+    module.def("dataset_from_arrays", &from_arrays, "tokens"_a, "outputs"_a, "weights"_a, "key_tokens"_a);
     module.def("generate", &generate, "model"_a, "dim"_a, "alpha"_a, "seed"_a, "regenerate"_a, "single"_a,
                "test"_a, "threads"_a);
     module.def("read_dataset", &read, "file"_a, "channel"_a);

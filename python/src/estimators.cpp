@@ -183,7 +183,7 @@ py::tuple predict(const PythonDataset& dataset, const py::object& estimates, con
     const std::vector<linalg::Matrix> matrices = symmetric_matrices("estimate", estimates);
     const Overlap c = covariance("error", error, channel.layers());
     auto result = without_lock(threads, [&](ThreadPool& pool) {
-        return estimators::predict(dataset.tokens(), matrices, c, channel, pool);
+        return estimators::predict(dataset.tokens(), dataset.data.keys(), matrices, c, channel, pool);
     });
     const std::vector<py::ssize_t> shape{result.plug_in.rows(), channel.tokens(), channel.tokens()};
     return py::make_tuple(reshaped(to_array(std::move(result.bayes_optimal)), shape),

@@ -26,7 +26,8 @@ void set_option(const char* kind, const Row& row, const char* name, const py::ob
 
 std::shared_ptr<Channel> make_channel(const py::object& name, const py::object& tokens,
                                       const py::object& beta, const py::object& label_noise,
-                                      const py::object& layers, const py::object& residual) {
+                                      const py::object& layers, const py::object& residual,
+                                      const py::object& attention, const py::object& key_tokens) {
     const auto& row = find_row(channels::channel_table(), "channel", text("channel", name));
     channels::ChannelOptions options;
     set_option("channel", row, "tokens", tokens, whole_number, options.tokens);
@@ -34,6 +35,13 @@ std::shared_ptr<Channel> make_channel(const py::object& name, const py::object& 
     set_option("channel", row, "label_noise", label_noise, number, options.label_noise);
     set_option("channel", row, "layers", layers, whole_number, options.layers);
     set_option("channel", row, "residual", residual, number, options.residual);
+    set_option(
+        "channel", row, "attention", attention,
+        [](const char* argument, const py::object& value) {
+            return channels::parse_attention(argument, text(argument, value));
+        },
+        options.attention);
+    set_option("channel", row, "key_tokens", key_tokens, whole_number, options.key_tokens);
     return row.make(options);
 }
 
@@ -61,10 +69,12 @@ void bind_model(py::module_& module) {
     module.def("channel_names", [] { return names_of(channels::channel_table()); });
     module.def("prior_names", [] { return names_of(priors::prior_table()); });
     const py::none none;
-    module.def("make_channel", &make_channel, "name"_a, "tokens"_a = none, "beta"_a = none,
-               "label_noise"_a = none, "layers"_a = none, "residual"_a = none,
-               "A channel by its name on the command line, with the same defaults.\n\n"
-               ">>> make_channel('softmax', tokens=3)");
+    module.def(
+        "make_channel", &make_channel, "name"_a, "tokens"_a = none, "beta"_a = none, "label_noise"_a = none,
+        "layers"_a = none, "residual"_a = none, "attention"_a = none, "key_tokens"_a = none,
+        "A channel by its name on the command line, with the same defaults. attention is 'tied', 'cross' or "
+        "'masked'.\n\n"
+        ">>> make_channel('softmax', tokens=3, attention='masked')");
     module.def("make_prior", &make_prior, "name"_a, "width"_a = none, "spectrum"_a = none, "heads"_a = none,
                "A prior by its name on the command line, with the same defaults.\n\n"
                ">>> make_prior('wishart', width=0.5)");

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/priors/bilinear.hpp"
+#include "bayesaim/priors/ginibre.hpp"
 #include "bayesaim/priors/multi_head.hpp"
 #include "bayesaim/priors/user_spectrum.hpp"
 #include "bayesaim/priors/wigner.hpp"
@@ -130,6 +132,15 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
     bind_class<priors::Wigner, Prior>(
         module, "Wigner",
         "Gaussian orthogonal ensemble, spectrum on [-2, 2]: mmse(D) = D/(1 + D).\n\n>>> Wigner()");
+    bind_class<priors::Bilinear, Prior>(module, "Bilinear",
+                                        "Untied attention: S = W_Q W_K^T / sqrt(r d), W_Q and W_K of size d "
+                                        "x r, r = width d; S is not symmetric. For "
+                                        "channels with attention='cross' or 'masked'.\n\n>>> Bilinear(0.5)",
+                                        width);
+    bind_class<priors::Ginibre, Prior>(
+        module, "Ginibre",
+        "S with independent N(0, 1/d) entries, the limit of large width of Bilinear: mmse(D) = D/(1 + D).\n\n"
+        ">>> Ginibre()");
     py::class_<priors::UserSpectrum, Prior, std::shared_ptr<priors::UserSpectrum>>(
         module, "UserSpectrum",
         "S = O diag(eigenvalues) O^T with O Haar distributed.\n\n>>> UserSpectrum([-1, 0, 1], [0.25, 0.5, "

@@ -52,7 +52,7 @@ def test_models_by_name():
     assert repr(bayesaim.make_channel("deep-softmax", layers=1)) == repr(bayesaim.Softmax(2))
     assert repr(bayesaim.make_prior("multi-head", heads=3, width=0.5)) == repr(bayesaim.MultiHead(3, 0.5))
     raises(ValueError, lambda: bayesaim.make_channel("linear", beta=2), "beta applies only to channel softmax, deep-softmax, deep-seq2seq or multi-head (channel is linear)")
-    raises(ValueError, lambda: bayesaim.make_prior("wigner", width=2), "width applies only to prior wishart or multi-head (prior is wigner)")
+    raises(ValueError, lambda: bayesaim.make_prior("wigner", width=2), "width applies only to prior wishart, multi-head or bilinear (prior is wigner)")
     raises(TypeError, lambda: bayesaim.make_channel("deep-softmax", layers="2"), "layers must be a whole number, got str")
     for name in bayesaim.channel_names():
         assert isinstance(bayesaim.make_channel(name), bayesaim.Channel)
@@ -89,7 +89,7 @@ def test_arguments_that_do_not_fit(prior, softmax):
     raises(TypeError, lambda: prior.name(None), "name(), got (None)")
     raises(TypeError, lambda: softmax.noise(1), "noise(seed, first_sample, rows, columns, uniform: bool = False), got (int)")
     raises(TypeError, lambda: prior.law().stieltjes("z"), "stieltjes(z: complex), got (str)")
-    raises(TypeError, lambda: bayesaim.make_channel(), "make_channel(name, tokens = None, beta = None, label_noise = None, layers = None, residual = None), got ()")
+    raises(TypeError, lambda: bayesaim.make_channel(), "make_channel(name, tokens = None, beta = None, label_noise = None, layers = None, residual = None, attention = None, key_tokens = None), got ()")
     raises(TypeError, lambda: bayesaim.blas_threads(1), "blas_threads(), got (int)")
     raises(TypeError, lambda: bayesaim.Experiment(), "No constructor")
     raises(TypeError, lambda: setattr(bayesaim._core.AmpOptions(), "damping", "x"), "got (str)")
@@ -127,7 +127,7 @@ def test_what_is_no_prior_or_channel_or_dataset(prior, softmax, data):
     raises(TypeError, lambda: bayesaim.mmse(0.5, 1), "prior must be a Prior or a SpectralLaw, got float")
     raises(TypeError, lambda: bayesaim.amp(data.tokens, prior, softmax), "data must be a Dataset, got ndarray")
     raises(TypeError, lambda: bayesaim.theory(prior, softmax, 0.1, progress=3), "progress must be")
-    raises(ValueError, lambda: bayesaim.amp(data, prior, bayesaim.Softmax(3)), "tokens of the channel must be of size 2, got 3")
+    raises(ValueError, lambda: bayesaim.amp(data, prior, bayesaim.Softmax(3)), "tokens of the data must be of size 3, got 2")
 
 
 def test_nan_and_infinity(prior, softmax):

@@ -35,8 +35,9 @@ std::vector<numerics::Estimate> average(const Channel& channel, const OrderParam
     check_at_least("points of the integration", integration.points, 1);
     check_parameters(parameters, channel.layers());
     const Eigen::Index all = channel.layers() * channel.pairs();
-    const Overlap known = linalg::lower_root(2 * parameters.overlap),
-                  rest = linalg::lower_root(2 * parameters.error);
+    const double v = channel.geometry().variance_factor();
+    const Overlap known = linalg::lower_root(v * parameters.overlap),
+                  rest = linalg::lower_root(v * parameters.error);
     const numerics::ShiftedSobol sobol(static_cast<int>(3 * all), integration.shifts,
                                        static_cast<std::size_t>(integration.points) * draws_per_point,
                                        integration.seed);
@@ -90,19 +91,24 @@ std::string output_title(const char* what, Eigen::Index sample, int row) {
     return fmt::format("{} of sample {}, row {}", what, sample, row);
 }
 
-ScalarParameters::ScalarParameters(const OrderParameters& parameters) {
+ScalarParameters::ScalarParameters(const OrderParameters& parameters, double variance_factor) {
     check_parameters(parameters, 1);
     overlap = parameters.overlap(0, 0);
     error = parameters.error(0, 0);
     total = overlap + error;
-    variance = 2 * error;
+    variance = variance_factor * error;
 }
 
 void Channel::check_outputs(const ConstRowsRef& outputs) const {
-    check_size("columns of the outputs", outputs.cols(), tokens() * tokens());
+    const Geometry shape = geometry();
+    check_size("columns of the outputs", outputs.cols(), shape.outputs());
+    Eigen::RowVectorXd row(shape.row_length());
     for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
-        for (int a = 0; a < tokens(); ++a) {
-            const auto row = outputs.row(i).segment(a * tokens(), tokens());
+        for (int a = 0; a < shape.queries; ++a) {
+            int seen = 0;  // what is not seen may be anything
+            for (int b = 0; b < shape.keys; ++b) {
+                if (shape.sees(a, b)) row[seen++] = outputs(i, a * shape.keys + b);
+            }
             if (!row.allFinite()) {
                 for (const double value : row) check_finite(output_title("output", i, a), value);
             }
@@ -187,14 +193,14 @@ void Channel::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRe
 }
 
 ScorePower Channel::score_power(const OrderParameters& parameters, const Integration& integration) const {
-    const Overlap variance = 2 * parameters.error;
+    const Overlap variance = geometry().variance_factor() * parameters.error;
     const Eigen::Index size = layers();
     const auto averages = average(
         *this, parameters, integration, size * size, [&](const Sample& sample, Eigen::VectorXd& sums) {
-            Rows outputs(sample.index.rows(), tokens() * tokens()), g(sample.index.rows(), size * pairs());
+            Rows y(sample.index.rows(), outputs()), g(sample.index.rows(), size * pairs());
             Eigen::VectorXd no_log_z(0);
-            draw(sample.index, sample.seed, sample.first, outputs);
-            score(outputs, sample.omega, variance, g, no_log_z);
+            draw(sample.index, sample.seed, sample.first, y);
+            score(y, sample.omega, variance, g, no_log_z);
             for (Eigen::Index l = 0; l < size; ++l) {
                 for (Eigen::Index k = 0; k < size; ++k) {
                     const auto one = g.middleCols(l * pairs(), pairs()),
@@ -217,13 +223,13 @@ ScorePower Channel::score_power(const OrderParameters& parameters, const Integra
 std::optional<double> Channel::information(const OrderParameters& parameters,
                                            const Integration& integration) const {
     if (!knows_log_z()) return std::nullopt;
-    const Overlap variance = 2 * parameters.error;
+    const Overlap variance = geometry().variance_factor() * parameters.error;
     return average(*this, parameters, integration, 1,
                    [&](const Sample& sample, Eigen::VectorXd& sums) {
-                       Rows outputs(sample.index.rows(), tokens() * tokens()), g = sample.index;
+                       Rows y(sample.index.rows(), outputs()), g = sample.index;
                        Eigen::VectorXd log_z(sample.index.rows());
-                       draw(sample.index, sample.seed, sample.first, outputs);
-                       score(outputs, sample.omega, variance, g, log_z);
+                       draw(sample.index, sample.seed, sample.first, y);
+                       score(y, sample.omega, variance, g, log_z);
                        sums[0] += log_z.sum();
                    })
         .front()
@@ -235,7 +241,7 @@ GeneralizationError Channel::generalization(const OrderParameters& parameters,
     const Overlap none = linalg::zero_overlap(layers());
     const auto averages =
         average(*this, parameters, integration, 2, [&](const Sample& sample, Eigen::VectorXd& sums) {
-            Rows truth(sample.index.rows(), tokens() * tokens()), other = truth, plugged = truth;
+            Rows truth(sample.index.rows(), outputs()), other = truth, plugged = truth;
             predict(sample.index, none, truth);
             predict(sample.other, none, other);
             predict(sample.omega, none, plugged);

@@ -8,14 +8,16 @@
 
 #include <Eigen/Core>
 
+#include "bayesaim/channels/geometry.hpp"
 #include "bayesaim/core/parallel.hpp"
 #include "bayesaim/linalg/overlap.hpp"
 
 /// Output channels: how the observed y depends on the attention indices h.
 ///
-/// Conventions. Pairs a <= b of T tokens are ordered row by row, K = T(T+1)/2 of them; tau_ab = sqrt(2 -
-/// delta_ab). Channels see htilde_ab = tau_ab h_ab, which before y is N(omega, V) with V = 2 (Q - q),
-/// independently over the pairs. One sample is one row; outputs have T x T columns, row by row.
+/// Conventions. The K pairs (a, b) that the geometry shows are ordered row by row; in tied attention a <= b, K =
+/// T(T+1)/2, and tau_ab = sqrt(2 - delta_ab), otherwise tau = 1. Channels see htilde_ab = tau_ab h_ab, which
+/// before y is N(omega, V) with V = v (Q - q), independently over the pairs; v = 2 for tied attention and 1
+/// otherwise (Geometry). One sample is one row; outputs have T x T columns (queries x keys), row by row.
 ///
 /// With L layers htilde, omega and g have L K columns, layer by layer: pair p of layer l is column l K + p. V
 /// is L x L, the covariance between layers of one pair.
@@ -65,7 +67,7 @@ struct SmoothOutput {
 
 /// A user's channel must define its name, its parameters, the number of tokens, draw() and score(). The other
 /// functions have defaults: expectations are averages over quasi-Monte Carlo points,
-///   omega ~ N(0, 2q),  htilde ~ N(omega, V),  y ~ P(y | htilde),
+///   omega ~ N(0, v q),  htilde ~ N(omega, V),  y ~ P(y | htilde),
 /// accurate to 1e-2 or 1e-3; relative_error is the estimate. Override them where a closed form is known.
 /// Pinned by: ChannelDefaults.*, and the contract checks of bayesaim/testing/channel_contract.hpp.
 ///
@@ -81,7 +83,10 @@ class Channel {
     virtual std::vector<std::pair<std::string, double>> parameters() const = 0;
     virtual int tokens() const = 0;           ///< T
     virtual int layers() const { return 1; }  ///< L
-    int pairs() const { return tokens() * (tokens() + 1) / 2; }
+    /// Which pairs of tokens are seen; tied attention unless overridden.
+    virtual Geometry geometry() const { return {Attention::tied, tokens(), tokens()}; }
+    int pairs() const { return geometry().pairs(); }      ///< K
+    int outputs() const { return geometry().outputs(); }  ///< columns of y
 
     /// y ~ P(y | htilde). Sample i draws its noise from
     /// RandomStream(seed, Purpose::label_noise, first_sample + i).
@@ -117,10 +122,10 @@ class Channel {
     /// Whether score_with_slope() takes about as long as score().
     virtual bool fast_slope() const { return false; }
 
-    /// F = E sum_pairs g g^T over data at these order parameters: state evolution is qhat = 4 alpha F.
+    /// F = E sum_pairs g g^T over data at these order parameters: state evolution is qhat = v^2 alpha F.
     virtual ScorePower score_power(const OrderParameters& parameters, const Integration& integration) const;
 
-    /// I_out = E log Z, with dI_out/dq = F; up to a constant. Returns std::nullopt if it is not known.
+    /// I_out = E log Z, with dI_out/dq = v F/2; up to a constant. Returns std::nullopt if it is not known.
     virtual std::optional<double> information(const OrderParameters& parameters,
                                               const Integration& integration) const;
 
@@ -179,8 +184,8 @@ inline constexpr double output_tolerance = 1e-4;
 
 /// The scalar order parameters of a channel with one layer.
 struct ScalarParameters {
-    explicit ScalarParameters(const OrderParameters& parameters);
-    double overlap, error, total, variance;  ///< q, Q - q, Q, V = 2 (Q - q)
+    explicit ScalarParameters(const OrderParameters& parameters, double variance_factor = 2);
+    double overlap, error, total, variance;  ///< q, Q - q, Q, V = v (Q - q)
 };
 
 }  // namespace bayesaim::channels

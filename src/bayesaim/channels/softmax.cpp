@@ -11,12 +11,16 @@
 
 namespace bayesaim::channels {
 
-Softmax::Softmax(int tokens, double beta) : tokens_(tokens), beta_(beta), scale_(pair_scales(tokens)) {
-    check_at_least("softmax channel: tokens", tokens, 2);
+void check_softmax_beta(double beta) {
     if (beta == std::numeric_limits<double>::infinity())
         throw_invalid("softmax channel: beta", "finite (beta = infinity is the channel hardmax)", beta);
     check_positive("softmax channel: beta", beta);
     check_between("softmax channel: beta", beta, 1e-6, 1e6);
+}
+
+Softmax::Softmax(int tokens, double beta) : tokens_(tokens), beta_(beta), scale_(pair_scales(tokens)) {
+    check_at_least("softmax channel: tokens", tokens, 2);
+    check_softmax_beta(beta);
 }
 
 std::vector<std::pair<std::string, double>> Softmax::parameters() const {

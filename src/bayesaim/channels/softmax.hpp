@@ -4,6 +4,9 @@
 
 namespace bayesaim::channels {
 
+/// Throws InvalidArgument unless a softmax can have this inverse temperature.
+void check_softmax_beta(double beta);
+
 /// y = softmax_beta(h) row by row; outputs are log y, which does not underflow. T >= 2, 0 < beta < infinity.
 ///
 /// y fixes h up to one scalar x: with phi_ab = log(y_ab / y_aT) / beta, h_ab = m_ab + x, m_ab = phi_ab +

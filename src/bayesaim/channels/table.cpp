@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/channels/table.hpp"
 
+#include <fmt/format.h>
+
 #include "bayesaim/channels/deep_attention.hpp"
 #include "bayesaim/channels/deep_sequence.hpp"
 #include "bayesaim/channels/hardmax.hpp"
 #include "bayesaim/channels/linear.hpp"
+#include "bayesaim/channels/rows/row_channel.hpp"
 #include "bayesaim/channels/softmax.hpp"
 #include "bayesaim/core/table.hpp"
 
 namespace bayesaim::channels {
 namespace {
 
+std::unique_ptr<Channel> make_linear(const ChannelOptions& options) {
+    const Geometry geometry = geometry_of(options);
+    if (geometry.symmetric()) return std::make_unique<Linear>(options.tokens, options.label_noise);
+    return std::make_unique<RowLinear>(geometry, options.label_noise);
+}
+
 std::unique_ptr<Channel> make_softmax(const ChannelOptions& options) {
-    return std::make_unique<Softmax>(options.tokens, options.beta);
+    const Geometry geometry = geometry_of(options);
+    if (geometry.symmetric()) return std::make_unique<Softmax>(options.tokens, options.beta);
+    return std::make_unique<RowSoftmax>(geometry, options.beta);
+}
+
+std::unique_ptr<Channel> make_hardmax(const ChannelOptions& options) {
+    const Geometry geometry = geometry_of(options);
+    if (geometry.symmetric()) return std::make_unique<Hardmax>(options.tokens);
+    return std::make_unique<RowHardmax>(geometry);
 }
 
 std::unique_ptr<Channel> make_deep_softmax(const ChannelOptions& options) {
@@ -35,15 +52,16 @@ const std::vector<ChannelEntry>& channel_table() {
     static const std::vector<ChannelEntry> table = {
         {"linear",
          "y = h with label noise of the given variance",
-         {"tokens", "label_noise"},
-         [](const ChannelOptions& options) {
-             return std::make_unique<Linear>(options.tokens, options.label_noise);
-         }},
-        {"softmax", "y = softmax(beta h) row by row", {"tokens", "beta"}, make_softmax},
+         {"tokens", "label_noise", "attention", "key_tokens"},
+         make_linear},
+        {"softmax",
+         "y = softmax(beta h) row by row",
+         {"tokens", "beta", "attention", "key_tokens"},
+         make_softmax},
         {"hardmax",
-         "y marks the largest h of each row; 2 to 6 tokens",
-         {"tokens"},
-         [](const ChannelOptions& options) { return std::make_unique<Hardmax>(options.tokens); }},
+         "y marks the largest h of each row; 2 to 6 tokens of tied attention, any number otherwise",
+         {"tokens", "attention", "key_tokens"},
+         make_hardmax},
         {"hardmax-sampled",
          "hardmax with averages computed anew instead of stored ones, as a check; slow",
          {"tokens"},
@@ -69,6 +87,15 @@ const std::vector<ChannelEntry>& channel_table() {
     return table;
 }
 
+Geometry geometry_of(const ChannelOptions& options) {
+    const bool cross = options.attention == Attention::cross;
+    if (options.key_tokens != 0 && !cross)
+        throw_inapplicable("key_tokens", "cross-attention",
+                           fmt::format("attention is {}", to_string(options.attention)));
+    return {options.attention, options.tokens,
+            cross && options.key_tokens > 0 ? options.key_tokens : options.tokens};
+}
+
 std::vector<std::string> smooth_channels() {
     std::vector<std::string> names;
     for (const ChannelEntry& entry : channel_table()) {
@@ -78,7 +105,10 @@ std::vector<std::string> smooth_channels() {
 }
 
 std::unique_ptr<Channel> make_channel(const std::string& name, const ChannelOptions& options) {
-    return find_row(channel_table(), "channel", name).make(options);
+    const ChannelEntry& entry = find_row(channel_table(), "channel", name);
+    if (options.attention != Attention::tied && !takes(entry, "attention"))
+        throw_invalid(fmt::format("attention of channel {}", name), "tied", to_string(options.attention));
+    return entry.make(options);
 }
 
 }  // namespace bayesaim::channels

@@ -16,6 +16,8 @@ struct ChannelOptions {
     double label_noise = 0;  ///< variance
     int layers = 2;          ///< L
     double residual = 1;     ///< c, strength of the residual connections
+    Attention attention = Attention::tied;
+    int key_tokens = 0;  ///< of cross-attention; 0: as many as tokens
 };
 
 struct ChannelEntry {
@@ -29,6 +31,9 @@ struct ChannelEntry {
 
 /// Every channel that can be chosen by name; see core/table.hpp.
 const std::vector<ChannelEntry>& channel_table();
+
+/// The geometry of these options.
+Geometry geometry_of(const ChannelOptions& options);
 
 /// The names of the channels that gradient descent can learn.
 std::vector<std::string> smooth_channels();

@@ -12,16 +12,18 @@ namespace bayesaim {
 /// The purpose of a stream. Streams of different purpose are independent; the numbers are part of the
 /// reproducibility contract: add, never renumber.
 enum class Purpose : std::uint64_t {
-    weights = 1,      ///< the matrices S; index = draw * layers + layer
-    noise = 2,        ///< additive GOE noise
-    tokens = 3,       ///< token matrices; index = sample
-    label_noise = 4,  ///< noise or tie-breaking of outputs; index = sample
-    rotation = 5,     ///< Haar rotations of a fixed spectrum
-    initial = 6,      ///< starts of an estimator; index = start
-    integration = 7,  ///< random shifts of quasi-Monte Carlo points
-    test_tokens = 8,  ///< token matrices of a test set; index = sample
-    minibatch = 9,    ///< order of the samples in an epoch; index = start * 2^32 + epoch
-    probe = 10,       ///< directions in which an estimator is differentiated; index = layer
+    weights = 1,           ///< the matrices S; index = draw * layers + layer
+    noise = 2,             ///< additive GOE noise
+    tokens = 3,            ///< token matrices; index = sample
+    label_noise = 4,       ///< noise or tie-breaking of outputs; index = sample
+    rotation = 5,          ///< Haar rotations of a fixed spectrum
+    initial = 6,           ///< starts of an estimator; index = start
+    integration = 7,       ///< random shifts of quasi-Monte Carlo points
+    test_tokens = 8,       ///< token matrices of a test set; index = sample
+    minibatch = 9,         ///< order of the samples in an epoch; index = start * 2^32 + epoch
+    probe = 10,            ///< directions in which an estimator is differentiated; index = layer
+    key_tokens = 11,       ///< token matrices of the keys of cross-attention; index = sample
+    test_key_tokens = 12,  ///< the same of a test set
 };
 
 class RandomStream {

@@ -120,6 +120,69 @@ void accumulate_transpose(const TokenSource::BlockOf<Scalar>& block, Eigen::Inde
     }
 }
 
+template <class Scalar>
+BilinearMap<Scalar>::BilinearMap(const linalg::ConstMatrixRef& weights, const channels::Geometry& geometry)
+    : weights_(weights.cast<Scalar>()), geometry_(geometry) {}
+
+template <class Scalar>
+void BilinearMap<Scalar>::indices(const TokenSource::BlockOf<Scalar>& queries,
+                                  const TokenSource::BlockOf<Scalar>& keys, Matrix& projected,
+                                  channels::RowsRef index) const {
+    projected.resize(weights_.cols(), queries.cols());
+    linalg::multiply(Scalar(1), weights_, linalg::Transpose::yes, queries, linalg::Transpose::no, Scalar(0),
+                     projected);
+    const double scale = 1 / std::sqrt(static_cast<double>(queries.rows()));
+    const Dots<Scalar> dots(keys.rows());
+    for (Eigen::Index i = 0; i < index.rows(); ++i) {
+        Eigen::Index pair = 0;
+        for (int a = 0; a < geometry_.queries; ++a) {
+            for (int b = 0; b < geometry_.keys; ++b) {
+                if (!geometry_.sees(a, b)) continue;
+                index(i, pair++) = scale * dots.one(projected.col(i * geometry_.queries + a).data(),
+                                                    keys.col(i * geometry_.keys + b).data());
+            }
+        }
+    }
+}
+
+template <class Scalar>
+void accumulate_bilinear(const channels::Geometry& geometry, const TokenSource::BlockOf<Scalar>& queries,
+                         const TokenSource::BlockOf<Scalar>& keys, const channels::ConstRowsRef& g,
+                         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& mixed, Matrix& sum) {
+    mixed.resize(keys.rows(), queries.cols());
+    Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> weights =
+        Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>::Zero(geometry.keys, geometry.queries);
+    for (Eigen::Index i = 0; i < g.rows(); ++i) {
+        Eigen::Index pair = 0;
+        for (int a = 0; a < geometry.queries; ++a) {
+            for (int b = 0; b < geometry.keys; ++b) {
+                if (geometry.sees(a, b)) weights(b, a) = static_cast<Scalar>(g(i, pair++));
+            }
+        }
+        mixed.middleCols(i * geometry.queries, geometry.queries) =
+            keys.middleCols(i * geometry.keys, geometry.keys).lazyProduct(weights);
+    }
+    const auto add = [&](auto& to) {
+        linalg::multiply(Scalar(1), queries, linalg::Transpose::no, mixed, linalg::Transpose::yes, Scalar(1),
+                         to);
+    };
+    if constexpr (std::is_same_v<Scalar, double>) {
+        add(sum);
+    } else {
+        linalg::FloatMatrix block_sum = linalg::FloatMatrix::Zero(sum.rows(), sum.cols());
+        add(block_sum);
+        sum += block_sum.cast<double>();
+    }
+}
+
+template class BilinearMap<double>;
+template class BilinearMap<float>;
+template void accumulate_bilinear<double>(const channels::Geometry&, const TokenSource::Block&,
+                                          const TokenSource::Block&, const channels::ConstRowsRef&, Matrix&,
+                                          Matrix&);
+template void accumulate_bilinear<float>(const channels::Geometry&, const TokenSource::BlockOf<float>&,
+                                         const TokenSource::BlockOf<float>&, const channels::ConstRowsRef&,
+                                         linalg::FloatMatrix&, Matrix&);
 template class AttentionMap<double>;
 template class AttentionMap<float>;
 template void accumulate_transpose<double>(const TokenSource::Block&, Eigen::Index,
@@ -144,6 +207,25 @@ channels::Rows attention_indices(const TokenSource& source, std::span<const Matr
                          maps[l].indices(block, source.tokens(), projected,
                                          rows.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs));
                      }
+                 });
+    return index;
+}
+
+channels::Rows attention_indices(const channels::Geometry& geometry, const TokenSource& queries,
+                                 const TokenSource& keys, std::span<const Matrix> weights, ThreadPool& pool) {
+    if (geometry.symmetric()) return attention_indices(queries, weights, pool);
+    check_weights("weights", weights, queries.dim());
+    check_size("number of weights", static_cast<long long>(weights.size()), 1);
+    const BilinearMap<double> map(weights[0], geometry);
+    channels::Rows index(queries.samples(), geometry.pairs());
+    parallel_for(pool, static_cast<std::size_t>(queries.samples()), samples_per_block(queries),
+                 [&](Range range) {
+                     Matrix scratch, key_scratch, projected;
+                     const auto block = queries.block(range, scratch);
+                     const bool same = &keys == &queries;
+                     map.indices(block, same ? block : keys.block(range, key_scratch), projected,
+                                 index.middleRows(static_cast<Eigen::Index>(range.begin),
+                                                  static_cast<Eigen::Index>(range.size())));
                  });
     return index;
 }

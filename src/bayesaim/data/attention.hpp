@@ -40,8 +40,36 @@ void accumulate_transpose(const TokenSource::BlockOf<Scalar>& block, Eigen::Inde
                           Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& mixed,
                           linalg::Matrix& lower);
 
-/// htilde of all samples, n x L K, layer by layer.
+/// The forward map of untied attention, h_ab = x_a' S z_b / sqrt(d) over the pairs that the geometry shows: a product of
+/// S' with the queries, and one scalar product with a key for each pair. No pair is a token with itself, so there is no
+/// trace to subtract.
+template <class Scalar>
+class BilinearMap {
+  public:
+    using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+
+    BilinearMap(const linalg::ConstMatrixRef& weights, const channels::Geometry& geometry);
+
+    /// `projected` is scratch memory.
+    void indices(const TokenSource::BlockOf<Scalar>& queries, const TokenSource::BlockOf<Scalar>& keys,
+                 Matrix& projected, channels::RowsRef index) const;
+
+  private:
+    Matrix weights_;
+    channels::Geometry geometry_;
+};
+
+/// Its transpose: sum += sum_i X_i G_i Z_i' over the samples of a block, G_ab = g_ab.
+template <class Scalar>
+void accumulate_bilinear(const channels::Geometry& geometry, const TokenSource::BlockOf<Scalar>& queries,
+                         const TokenSource::BlockOf<Scalar>& keys, const channels::ConstRowsRef& g,
+                         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& mixed, linalg::Matrix& sum);
+
+/// htilde of all samples, n x L K, layer by layer. Tied attention, or `keys` as the geometry needs them.
 channels::Rows attention_indices(const TokenSource& source, std::span<const linalg::Matrix> weights,
+                                 ThreadPool& pool);
+channels::Rows attention_indices(const channels::Geometry& geometry, const TokenSource& queries,
+                                 const TokenSource& keys, std::span<const linalg::Matrix> weights,
                                  ThreadPool& pool);
 
 /// Throws InvalidArgument, with `name` in the message, unless there is at least one matrix and each is d x d.

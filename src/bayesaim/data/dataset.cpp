@@ -29,10 +29,15 @@ Synthetic make_synthetic(std::span<const priors::Prior* const> priors, const cha
     result.data.tokens =
         gaussian_tokens(samples, channel.tokens(), options.dim, options.seed, options.storage,
                         options.precision, pool, options.test ? Purpose::test_tokens : Purpose::tokens);
-    result.data.outputs.resize(samples, channel.tokens() * channel.tokens());
+    const channels::Geometry geometry = channel.geometry();
+    if (geometry.separate_keys())
+        result.data.key_tokens = gaussian_tokens(
+            samples, geometry.keys, options.dim, options.seed, options.storage, options.precision, pool,
+            options.test ? Purpose::test_key_tokens : Purpose::key_tokens);
+    result.data.outputs.resize(samples, channel.outputs());
     constexpr std::uint64_t first_test_sample = std::uint64_t{1} << 63;  // separate label noise
-    channel.draw(attention_indices(*result.data.tokens, result.weights, pool), options.seed,
-                 options.test ? first_test_sample : 0, result.data.outputs);
+    channel.draw(attention_indices(geometry, *result.data.tokens, result.data.keys(), result.weights, pool),
+                 options.seed, options.test ? first_test_sample : 0, result.data.outputs);
     return result;
 }
 
@@ -49,14 +54,31 @@ TestSet make_test_set(std::span<const Matrix> weights, const channels::Channel& 
     result.tokens =
         gaussian_tokens(samples, channel.tokens(), weights[0].rows(), seed, TokenStorage::regenerate,
                         Precision::double_precision, pool, Purpose::test_tokens);
-    result.targets.resize(samples, channel.tokens() * channel.tokens());
-    channel.predict(attention_indices(*result.tokens, weights, pool), linalg::zero_overlap(channel.layers()),
-                    result.targets);
+    const channels::Geometry geometry = channel.geometry();
+    if (geometry.separate_keys())
+        result.key_tokens =
+            gaussian_tokens(samples, geometry.keys, weights[0].rows(), seed, TokenStorage::regenerate,
+                            Precision::double_precision, pool, Purpose::test_key_tokens);
+    result.targets.resize(samples, channel.outputs());
+    channel.predict(attention_indices(geometry, *result.tokens, result.keys(), weights, pool),
+                    linalg::zero_overlap(channel.layers()), result.targets);
     return result;
 }
 
+void check_tokens(const channels::Geometry& geometry, const TokenSource& tokens, const TokenSource& keys) {
+    check_size("tokens of the data", tokens.tokens(), geometry.queries);
+    if (geometry.separate_keys() && &keys == &tokens)
+        throw InvalidArgument("cross-attention needs key tokens, a second set of tokens");
+    if (!geometry.separate_keys() && &keys != &tokens)
+        throw InvalidArgument(
+            fmt::format("{} attention has no key tokens of its own", to_string(geometry.attention)));
+    check_size("key tokens of the data", keys.tokens(), geometry.keys);
+    check_size("samples of the key tokens", keys.samples(), tokens.samples());
+    check_size("dimension of the key tokens", keys.dim(), tokens.dim());
+}
+
 void check_outputs(const channels::Channel& channel, const Dataset& data) {
-    check_size("tokens of the data", data.tokens->tokens(), channel.tokens());
+    check_tokens(channel.geometry(), *data.tokens, data.keys());
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
     channel.check_outputs(data.outputs);
 }

@@ -16,6 +16,9 @@ namespace bayesaim::data {
 struct Dataset {
     std::shared_ptr<const TokenSource> tokens;
     channels::Rows outputs;
+    std::shared_ptr<const TokenSource> key_tokens{};  ///< of cross-attention; otherwise none
+
+    const TokenSource& keys() const { return key_tokens ? *key_tokens : *tokens; }
 
     double alpha() const {
         const double d = static_cast<double>(tokens->dim());
@@ -50,9 +53,15 @@ Synthetic make_synthetic(const priors::Prior& prior, const channels::Channel& ch
 struct TestSet {
     std::shared_ptr<const TokenSource> tokens;
     channels::Rows targets;  ///< outputs as Channel::predict gives them, without label noise
+    std::shared_ptr<const TokenSource> key_tokens{};  ///< of cross-attention; otherwise none
+
+    const TokenSource& keys() const { return key_tokens ? *key_tokens : *tokens; }
 };
 TestSet make_test_set(std::span<const linalg::Matrix> weights, const channels::Channel& channel,
                       Eigen::Index samples, std::uint64_t seed, ThreadPool& pool);
+
+/// Throws InvalidArgument unless there are tokens, and key tokens, as the channel's geometry needs them.
+void check_tokens(const channels::Geometry& geometry, const TokenSource& tokens, const TokenSource& keys);
 
 /// Throws InvalidArgument unless the outputs fit the tokens and pass Channel::check_outputs.
 void check_outputs(const channels::Channel& channel, const Dataset& data);

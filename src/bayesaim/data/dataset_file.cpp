@@ -35,11 +35,12 @@ Storage allocate(const Hdf5Array& array, Eigen::Index rows, Eigen::Index cols) {
     }
 }
 
-/// Probabilities to log-probabilities.
-void take_logarithms(const Hdf5Array& array, channels::Rows& outputs) {
+/// Probabilities to log-probabilities. What is not seen may be 0.
+void take_logarithms(const Hdf5Array& array, const channels::Geometry& geometry, channels::Rows& outputs) {
     for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
-        for (double& value : outputs.row(i)) {
-            if (!(value > 0))
+        for (int p = 0; p < geometry.outputs(); ++p) {
+            double& value = outputs(i, p);
+            if (!(value > 0) && geometry.sees(p / geometry.keys, p % geometry.keys))
                 check_positive(fmt::format("{}, probability of sample {},", array.title, i), value);
             value = std::log(value);
         }
@@ -110,17 +111,27 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
     const TokenSource& source = *data.tokens;
     const Eigen::Index samples = source.samples(), tokens = source.tokens();
     check_size("rows of the outputs", data.outputs.rows(), samples);
-    check_size("columns of the outputs", data.outputs.cols(), tokens * tokens);
-    const Eigen::Index dim = source.dim();
+    const Eigen::Index dim = source.dim(), keys = data.keys().tokens();
+    check_size("columns of the outputs", data.outputs.cols(), tokens * keys);
     const Eigen::Index token_size = precision == Precision::float_precision ? 4 : 8,
                        layers = static_cast<Eigen::Index>(weights.size());
-    Hdf5Writer out(file, samples * tokens * (dim * token_size + tokens * 8) + layers * dim * dim * 8);
+    Hdf5Writer out(
+        file, samples * ((tokens + (data.key_tokens ? keys : 0)) * dim * token_size + tokens * keys * 8) +
+                  layers * dim * dim * 8);
     Matrix scratch;
-    out.write("tokens", {samples, tokens, dim}, precision, [&](Range range) {
-        if (progress) progress(static_cast<double>(range.begin) / static_cast<double>(samples));
-        return source.block(range, scratch).data();
-    });
-    out.write(outputs_name(channel), {samples, tokens, tokens}, data.outputs.data());
+    double done = 0;
+    const auto write = [&](const char* name, const TokenSource& from) {
+        out.write(name, {samples, from.tokens(), dim}, precision, [&](Range range) {
+            const double share = data.key_tokens ? 0.5 : 1;
+            if (progress)
+                progress(done + share * static_cast<double>(range.begin) / static_cast<double>(samples));
+            return from.block(range, scratch).data();
+        });
+    };
+    write("tokens", source);
+    done = 0.5;
+    if (data.key_tokens) write("key_tokens", *data.key_tokens);
+    out.write(outputs_name(channel), {samples, tokens, keys}, data.outputs.data());
     if (!weights.empty()) write_weights(weights, out);
     out.finish(attributes);
 }
@@ -128,7 +139,9 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
 DatasetHeader read_dataset_header(const std::string& file) {
     const Hdf5Reader reader(file, "dataset");
     const Hdf5Array tokens = reader.array("tokens", token_dimensions);
-    return {tokens.shape[0], tokens.shape[1], tokens.shape[2], reader.attributes()};
+    DatasetHeader header{tokens.shape[0], tokens.shape[1], tokens.shape[2], 0, reader.attributes()};
+    if (reader.has("key_tokens")) header.key_tokens = reader.array("key_tokens", token_dimensions).shape[1];
+    return header;
 }
 
 DatasetContents read_dataset(const std::string& file, const channels::Channel& channel, Outputs needed) {
@@ -142,6 +155,14 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     }
     DatasetContents result;
     result.attributes = reader.attributes();
+    const channels::Geometry geometry = channel.geometry();
+    const auto read_all_tokens = [&] {
+        result.data.tokens = read_tokens(tokens);
+        if (!geometry.separate_keys()) return;
+        const Hdf5Array key_tokens = reader.array("key_tokens", token_dimensions);
+        check_shape(key_tokens, {n, geometry.keys, d}, tokens.shape);
+        result.data.key_tokens = read_tokens(key_tokens);
+    };
     if (reader.has("weights")) {
         const Hdf5Array weights = reader.array("weights", weight_dimensions);
         check_shape(weights, {channel.layers(), d, d}, tokens.shape);
@@ -152,15 +173,15 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
         channel.logarithmic_outputs() && reader.has("outputs") && !reader.has(usual_name);
     const std::string name = take_logarithm ? "outputs" : usual_name;
     if (needed == Outputs::optional && !reader.has(name)) {
-        result.data.tokens = read_tokens(tokens);
+        read_all_tokens();
         return result;
     }
     const Hdf5Array outputs = reader.array(name, "(samples, tokens, tokens)");
-    check_shape(outputs, {n, t, t}, tokens.shape);
-    result.data.outputs = allocate<channels::Rows>(outputs, n, t * t);
+    check_shape(outputs, {n, t, geometry.keys}, tokens.shape);
+    result.data.outputs = allocate<channels::Rows>(outputs, n, geometry.outputs());
     read_all(outputs, result.data.outputs.data());
-    if (take_logarithm) take_logarithms(outputs, result.data.outputs);
-    result.data.tokens = read_tokens(tokens);
+    if (take_logarithm) take_logarithms(outputs, geometry, result.data.outputs);
+    read_all_tokens();
     try {
         check_outputs(channel, result.data);
     } catch (const InvalidArgument& error) {
@@ -187,8 +208,7 @@ Estimate read_estimate(const std::string& file) {
 
 void write_predictions(const std::string& file, const channels::Rows& bayes_optimal,
                        const channels::Rows& plug_in, Eigen::Index tokens, const Attributes& attributes) {
-    check_size("columns of the predictions", bayes_optimal.cols(), tokens * tokens);
-    const Shape shape = {bayes_optimal.rows(), tokens, tokens};
+    const Shape shape = {bayes_optimal.rows(), tokens, bayes_optimal.cols() / tokens};
     Hdf5Writer out(file, 2 * bayes_optimal.size() * 8);
     out.write("predictions", shape, bayes_optimal.data());
     out.write("plugin_predictions", shape, plug_in.data());

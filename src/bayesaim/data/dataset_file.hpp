@@ -12,7 +12,8 @@
 
 /// Datasets and estimates in HDF5 files:
 ///   /tokens       (n, T, d)  double or float
-///   /outputs      (n, T, T)  or /log_outputs, log-probabilities, for softmax
+///   /key_tokens   (n, Tk, d) of cross-attention only
+///   /outputs      (n, T, Tk) or /log_outputs, log-probabilities, for softmax; Tk = T but for cross-attention
 ///   /weights      (L, d, d)  S_1 .. S_L, if they are known
 ///   /error        (1, L, L)  estimates of several layers: the predicted error C between layers
 /// and attributes of the root group. Tokens are written and read block by block, without a second copy.
@@ -34,7 +35,8 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
 /// The part of a dataset file that can be read without its arrays.
 struct DatasetHeader {
     Eigen::Index samples = 0, tokens = 0, dim = 0;
-    Attributes attributes;  ///< attributes of the root group that are one number or one text
+    Eigen::Index key_tokens = 0;  ///< 0 without /key_tokens
+    Attributes attributes;        ///< attributes of the root group that are one number or one text
 };
 
 DatasetHeader read_dataset_header(const std::string& file);
@@ -61,6 +63,7 @@ void write_estimate(const std::string& file, const Estimate& estimate);
 Estimate read_estimate(const std::string& file);
 
 /// Writes the Bayes-optimal predictions as /predictions and the plug-in ones as /plugin_predictions.
+/// Their shape is (n, tokens, columns/tokens).
 void write_predictions(const std::string& file, const channels::Rows& bayes_optimal,
                        const channels::Rows& plug_in, Eigen::Index tokens, const Attributes& attributes);
 

@@ -20,18 +20,25 @@ double nearest_in_support(const std::vector<spectral::Interval>& bulks, double x
 
 }  // namespace
 
+Shrinkage::Shrinkage(const spectral::SpectralLaw& law, const spectral::FreeConvolution& spectrum,
+                     const DenoiseOptions& options)
+    : spectrum_(spectrum), slope_(law.variance() / (law.variance() + spectrum.noise_variance())) {
+    if (options.linear_outside_support) bulks_ = spectrum.edges();
+}
+
+double Shrinkage::operator()(double lambda) const {
+    const double x = bulks_.empty() ? lambda : nearest_in_support(bulks_, lambda);
+    return spectrum_.at(x).denoised + slope_ * (lambda - x);
+}
+
 Denoised denoise(const spectral::SpectralLaw& law, const linalg::ConstMatrixRef& noisy, double noise_variance,
                  ThreadPool& pool, const DenoiseOptions& options) {
     linalg::check_symmetric("noisy matrix", noisy);
     const spectral::FreeConvolution spectrum(law, noise_variance);
     auto [values, vectors] = linalg::symmetric_eigen(noisy);
-    const std::vector<spectral::Interval> bulks = spectrum.edges();
     linalg::Vector shrunk(values.size());
-    const double slope = law.variance() / (law.variance() + noise_variance);
-    for (Eigen::Index i = 0; i < values.size(); ++i) {
-        const double x = options.linear_outside_support ? nearest_in_support(bulks, values[i]) : values[i];
-        shrunk[i] = spectrum.at(x).denoised + slope * (values[i] - x);
-    }
+    const Shrinkage shrink(law, spectrum, options);
+    for (Eigen::Index i = 0; i < values.size(); ++i) shrunk[i] = shrink(values[i]);
     return {linalg::from_eigen(vectors, shrunk, pool), spectrum.mmse(), std::move(values), std::move(shrunk)};
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <vector>
+
 #include "bayesaim/core/parallel.hpp"
 #include "bayesaim/linalg/blas.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
@@ -19,6 +21,20 @@ struct Denoised {
     double posterior_variance = 0;  ///< mmse(D): the expected ||estimate - S||^2 / d
     linalg::Vector eigenvalues;     ///< of R, ascending
     linalg::Vector shrunk;          ///< eigenvalues of the estimate, in the same order
+};
+
+/// f at an eigenvalue or a singular value, with the line of the options.
+class Shrinkage {
+  public:
+    /// The arguments must outlive the object.
+    Shrinkage(const spectral::SpectralLaw& law, const spectral::FreeConvolution& spectrum,
+              const DenoiseOptions& options);
+    double operator()(double lambda) const;
+
+  private:
+    const spectral::FreeConvolution& spectrum_;
+    std::vector<spectral::Interval> bulks_;  // empty: no line
+    double slope_;
 };
 
 /// Bayes-optimal estimate of S from R = S + sqrt(D) Xi, Xi ~ GOE(d), S rotationally invariant with the given

@@ -10,6 +10,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/denoisers/joint.hpp"
+#include "bayesaim/denoisers/singular_values.hpp"
 #include "bayesaim/estimators/data_pass.hpp"
 
 namespace bayesaim::estimators {
@@ -42,7 +43,7 @@ void check(const data::Dataset& data, Laws priors, const channels::Channel& chan
     if (priors.size() != static_cast<std::size_t>(channel.layers()))
         throw InvalidArgument(fmt::format("channel {} has {} layer(s), got {} prior(s)", channel.name(),
                                           channel.layers(), priors.size()));
-    check_size("tokens of the channel", channel.tokens(), data.tokens->tokens());
+    data::check_tokens(channel.geometry(), *data.tokens, data.keys());
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
     check_at_least("iterations", options.max_iterations, 1);
     check_positive("tolerance", options.tolerance);
@@ -95,16 +96,29 @@ double independence(const Overlap& covariance) {
     return linalg::smallest_eigenvalue(scale.asDiagonal() * covariance * scale.asDiagonal());
 }
 
-/// Shat_l + sum_m (A^-1)_lm (2/d) pulled_m
+/// Shat_l + sum_m (A^-1)_lm (v/d) pulled_m
 std::vector<Matrix> noisy_estimates(const std::vector<Matrix>& estimates, const std::vector<Matrix>& pulled,
-                                    const Overlap& gain) {
+                                    const Overlap& gain, double v) {
     std::vector<Matrix> noisy = estimates;
     const double d = static_cast<double>(estimates[0].rows());
     for (std::size_t l = 0; l < noisy.size(); ++l) {
         for (std::size_t m = 0; m < noisy.size(); ++m)
-            noisy[l] += 2 / d * gain(static_cast<Eigen::Index>(l), static_cast<Eigen::Index>(m)) * pulled[m];
+            noisy[l] += v / d * gain(static_cast<Eigen::Index>(l), static_cast<Eigen::Index>(m)) * pulled[m];
     }
     return noisy;
+}
+
+denoisers::JointlyDenoised denoise(const channels::Geometry& geometry, Laws priors,
+                                   const std::vector<Matrix>& noisy, const Overlap& noise_covariance,
+                                   const AmpOptions& options, ThreadPool& pool) {
+    if (geometry.symmetric())
+        return denoisers::denoise_jointly(priors, noisy, noise_covariance, pool,
+                                          {.linear_outside_support = options.linear_outside_support});
+    auto one = denoisers::denoise_singular_values(*priors[0], noisy[0], noise_covariance(0, 0), pool,
+                                                  {.linear_outside_support = options.linear_outside_support});
+    denoisers::JointlyDenoised result{{}, linalg::scalar_overlap(one.posterior_variance)};
+    result.estimates.push_back(std::move(one.estimate));
+    return result;
 }
 
 }  // namespace
@@ -120,13 +134,14 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         prior_error += law->variance();
         largest_prior_error = std::max(largest_prior_error, law->variance());
     }
+    const double v = channel.geometry().variance_factor();
     const bool slope = use_slope(data, channel, options.response);
     const double observed = channel.observed_combinations().value_or(channel.layers() * channel.pairs());
 
     State state = first_state(priors, data.tokens->dim(), options), best = state;
     double best_inconsistency = std::numeric_limits<double>::infinity(), last_change = best_inconsistency,
            damping = options.damping;
-    Overlap onsager = 2 * state.error;
+    Overlap onsager = v * state.error;
     Messages messages;
     AmpResult result;
     const auto finish = [&](Termination status) {
@@ -140,16 +155,16 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         const auto start = std::chrono::steady_clock::now();
         if (!(state.error.trace() > 0)) return finish(Termination::exact_recovery);
         const Pass pass = pass_over_data(
-            data, channel, {state.estimates, 2 * state.error, onsager, damping, slope}, messages, pool);
+            data, channel, {state.estimates, v * state.error, onsager, damping, slope}, messages, pool);
         AmpIteration now;
         now.iteration = iteration;
-        now.conjugate = 4 / (d * d) * pass.power;
+        now.conjugate = v * v / (d * d) * pass.power;
         const double power = now.conjugate.trace();
         if (!now.conjugate.allFinite() || !pass.slope.allFinite()) return finish(Termination::diverged);
         if (power * prior_error < nothing_to_explain) return finish(Termination::exact_recovery);
-        // If the outputs fix m combinations, they measure the error: residuals V g have variance 2 E.
+        // If the outputs fix m combinations, they measure the error: residuals V g have variance v E.
         const double residual_error =
-            (messages.variance * pass.power * messages.variance).trace() / (2 * observed * samples);
+            (messages.variance * pass.power * messages.variance).trace() / (v * observed * samples);
         // Scores that are the same combination of the layers in each sample, as of y = sign(h^1 + h^2), tell
         // nothing about another combination. It gets next to no precision, as in state evolution.
         const bool blind = priors.size() > 1 && independence(now.conjugate) < dependent;
@@ -158,7 +173,8 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
             blind ? linalg::with_eigenvalues_above(now.conjugate, next_to_none) : now.conjugate;
         // The mean slope of a layer that is hardly observed may have any sign.
         const double least_slope = blind ? next_to_none : 1e-2 * std::min(1 / largest_prior_error, power);
-        now.response = slope ? linalg::with_eigenvalues_above(4 / (d * d) * pass.slope, least_slope) : qhat;
+        now.response =
+            slope ? linalg::with_eigenvalues_above(v * v / (d * d) * pass.slope, least_slope) : qhat;
         if (!linalg::positive_definite(now.response)) return finish(Termination::diverged);
         const Overlap gain = linalg::inverse(now.response);
         // Next to the truth R has hardly any noise: less than the spectral engine resolves.
@@ -166,18 +182,16 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
             slope ? linalg::symmetric_part(gain * qhat * gain) : gain, least_noise);
         if (independence(now.noise_covariance) < unresolved || now.noise_covariance.trace() > hopeless_noise)
             return finish(Termination::diverged);
-        const std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain);
+        const std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain, v);
         for (const Matrix& matrix : noisy) {
             if (!matrix.allFinite()) return finish(Termination::diverged);
         }
-        auto denoised =
-            denoisers::denoise_jointly(priors, noisy, now.noise_covariance, pool,
-                                       {.linear_outside_support = options.linear_outside_support});
+        auto denoised = denoise(channel.geometry(), priors, noisy, now.noise_covariance, options, pool);
         for (std::size_t l = 0; l < noisy.size(); ++l)
             now.change += (denoised.estimates[l] - state.estimates[l]).squaredNorm() / d;
         state = {std::move(denoised.estimates), denoised.posterior_covariance};
-        onsager = slope ? Overlap(2 * state.error * linalg::inverse(now.noise_covariance) * gain)
-                        : Overlap(2 * state.error);
+        onsager = slope ? Overlap(v * state.error * linalg::inverse(now.noise_covariance) * gain)
+                        : Overlap(v * state.error);
         now.self_overlap = data::self_overlaps(state.estimates);
         now.predicted_error = state.error;
         if (options.measure) now.true_error = options.measure(state.estimates);

@@ -27,8 +27,8 @@ using spectral::Laws;
 
 /// Where the gain A of R comes from. On data from the model both have the same mean.
 enum class Response {
-    power,  ///< A = (4/d^2) sum g g'
-    slope,  ///< A = (4/d^2) sum -dg/domega. Right at few samples too, and for a wrong prior
+    power,  ///< A = (v/d)^2 sum g g', v = 2 for tied attention, otherwise 1 (channels::Geometry)
+    slope,  ///< A = (v/d)^2 sum -dg/domega. Right at few samples too, and for a wrong prior
     /// The slope for several layers, and for one layer if alpha d < 4 and the channel's slope is fast;
     /// otherwise the power.
     automatic,

@@ -47,8 +47,16 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
     }
     const double kept = first ? 0 : input.damping;
     messages.variance = kept * messages.variance + (1 - kept) * input.variance;
+    const channels::Geometry geometry = channel.geometry();
     std::vector<data::AttentionMap<Scalar>> maps;
-    for (const Matrix& estimate : input.estimates) maps.emplace_back(estimate);
+    std::vector<data::BilinearMap<Scalar>> bilinear_maps;
+    for (const Matrix& estimate : input.estimates) {
+        if (geometry.symmetric()) {
+            maps.emplace_back(estimate);
+        } else {
+            bilinear_maps.emplace_back(estimate, geometry);
+        }
+    }
 
     const auto samples = static_cast<std::size_t>(source.samples());
     const std::size_t block_size = layers == 1 ? data::samples_per_block(source)
@@ -63,24 +71,31 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
         for (Matrix& pulled : sum.pulled) pulled.setZero(d, d);
         sum.trace.assign(layers, 0);
         sum.power = sum.slope = linalg::zero_overlap(channel.layers());
-        Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, work;
+        Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, key_scratch, work;
         Rows index;
         Eigen::VectorXd no_log_z(0);
         for (std::size_t b = share * blocks / share_count; b < (share + 1) * blocks / share_count; ++b) {
             const Range range = block_range(samples, block_size, b);
             const auto begin = static_cast<Eigen::Index>(range.begin),
                        size = static_cast<Eigen::Index>(range.size());
-            const auto block = [&] {
+            const auto block_of = [&](const data::TokenSource& tokens_of, auto& memory) {
                 if constexpr (std::is_same_v<Scalar, double>)
-                    return source.block(range, scratch);
+                    return tokens_of.block(range, memory);
                 else
-                    return source.float_block(range, scratch);
-            }();
+                    return tokens_of.float_block(range, memory);
+            };
+            const auto block = block_of(source, scratch);
+            const auto keys = data.key_tokens ? block_of(*data.key_tokens, key_scratch) : block;
             auto omega = messages.omega.middleRows(begin, size);
             auto g = messages.g.middleRows(begin, size);
             index.resize(size, channel.layers() * pairs);
-            for (std::size_t l = 0; l < layers; ++l)
-                maps[l].indices(block, tokens, work, layer_of(index, l, pairs));
+            for (std::size_t l = 0; l < layers; ++l) {
+                if (geometry.symmetric()) {
+                    maps[l].indices(block, tokens, work, layer_of(index, l, pairs));
+                } else {
+                    bilinear_maps[l].indices(block, keys, work, layer_of(index, l, pairs));
+                }
+            }
             for (std::size_t l = 0; l < layers && !first; ++l) {
                 for (std::size_t k = 0; k < layers; ++k) {
                     layer_of(index, l, pairs) -=
@@ -102,6 +117,10 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             add_power(g, pairs, sum.power);
             for (std::size_t l = 0; l < layers; ++l) {
                 const auto scores = layer_of(g, l, pairs);
+                if (!geometry.symmetric()) {
+                    data::accumulate_bilinear<Scalar>(geometry, block, keys, scores, work, sum.pulled[l]);
+                    continue;
+                }
                 for (int a = 0; a < tokens; ++a)
                     sum.trace[l] += scores.col(channels::pair_index(a, a, static_cast<int>(tokens))).sum();
                 data::accumulate_transpose<Scalar>(block, tokens, scores, work, sum.pulled[l]);
@@ -117,11 +136,13 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             sums[0].trace[l] += sums[share].trace[l];
         }
     }
-    // sum g Z = (sum X G X' - sum Tr(G) I) / sqrt(d)
+    // sum g Z = (sum X G X' - sum Tr(G) I) / sqrt(d); without a trace if no token attends to itself
     for (std::size_t l = 0; l < layers; ++l) {
         Matrix& pulled = total.pulled[l];
-        pulled.triangularView<Eigen::StrictlyUpper>() = pulled.transpose();
-        pulled.diagonal().array() -= sums[0].trace[l];
+        if (geometry.symmetric()) {
+            pulled.triangularView<Eigen::StrictlyUpper>() = pulled.transpose();
+            pulled.diagonal().array() -= sums[0].trace[l];
+        }
         pulled /= std::sqrt(static_cast<double>(d));
     }
     total.slope = linalg::symmetric_part(total.slope);

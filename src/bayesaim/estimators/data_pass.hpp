@@ -9,7 +9,7 @@ namespace bayesaim::estimators {
 
 /// Sums over one share of the samples.
 struct ShareSums {
-    std::vector<linalg::Matrix> pulled;  ///< lower triangles of sum X G X'
+    std::vector<linalg::Matrix> pulled;  ///< sum X G X', tied attention: the lower triangle
     std::vector<double> trace;           ///< sum Tr G
     linalg::Overlap power, slope;
 };

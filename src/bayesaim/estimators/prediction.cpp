@@ -3,18 +3,26 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/attention.hpp"
+#include "bayesaim/data/dataset.hpp"
 
 namespace bayesaim::estimators {
 
 Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matrix> estimates,
                    const linalg::Overlap& error, const channels::Channel& channel, ThreadPool& pool) {
+    return predict(tokens, tokens, estimates, error, channel, pool);
+}
+
+Prediction predict(const data::TokenSource& tokens, const data::TokenSource& keys,
+                   std::span<const linalg::Matrix> estimates, const linalg::Overlap& error,
+                   const channels::Channel& channel, ThreadPool& pool) {
     check_size("number of estimates", static_cast<long long>(estimates.size()), channel.layers());
     check_size("dimension of the estimate", estimates[0].rows(), tokens.dim());
-    check_size("tokens of the channel", channel.tokens(), tokens.tokens());
+    const channels::Geometry geometry = channel.geometry();
+    data::check_tokens(geometry, tokens, keys);
     check_size("layers of the estimation error", error.rows(), channel.layers());
     check_non_negative("estimation error", error.diagonal().minCoeff());
-    const channels::Rows omega = data::attention_indices(tokens, estimates, pool);
-    const Eigen::Index outputs = tokens.tokens() * tokens.tokens();
+    const channels::Rows omega = data::attention_indices(geometry, tokens, keys, estimates, pool);
+    const Eigen::Index outputs = geometry.outputs();
     Prediction result{channels::Rows(omega.rows(), outputs), channels::Rows(omega.rows(), outputs)};
     const std::size_t block_size =
         channel.layers() > 1 ? 64 : 4096;  // predictions of several layers are averages, which take long
@@ -22,7 +30,8 @@ Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matr
         const auto begin = static_cast<Eigen::Index>(range.begin),
                    size = static_cast<Eigen::Index>(range.size());
         const auto block = omega.middleRows(begin, size);
-        channel.predict(block, 2 * error, result.bayes_optimal.middleRows(begin, size));
+        channel.predict(block, geometry.variance_factor() * error,
+                        result.bayes_optimal.middleRows(begin, size));
         channel.predict(block, 0 * error, result.plug_in.middleRows(begin, size));
     });
     return result;

@@ -9,7 +9,7 @@ namespace bayesaim::estimators {
 
 /// Predicted outputs of new samples, n x T^2.
 struct Prediction {
-    channels::Rows bayes_optimal;  ///< E[g(htilde)], htilde ~ N(omega, V), V = 2 error
+    channels::Rows bayes_optimal;  ///< E[g(htilde)], htilde ~ N(omega, V), V = v error
     channels::Rows plug_in;        ///< g(omega)
 };
 
@@ -19,6 +19,10 @@ struct Prediction {
 /// AmpOfSeveralLayers.PosteriorPredictionBeatsThePlugInRule.
 Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matrix> estimates,
                    const linalg::Overlap& error, const channels::Channel& channel, ThreadPool& pool);
+/// With the keys of cross-attention; they are the tokens themselves in other geometries.
+Prediction predict(const data::TokenSource& tokens, const data::TokenSource& keys,
+                   std::span<const linalg::Matrix> estimates, const linalg::Overlap& error,
+                   const channels::Channel& channel, ThreadPool& pool);
 /// One layer.
 Prediction predict(const data::TokenSource& tokens, const linalg::Matrix& estimate, double error,
                    const channels::Channel& channel, ThreadPool& pool);

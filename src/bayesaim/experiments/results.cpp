@@ -37,7 +37,7 @@ std::vector<const Setting*> setting_columns(const std::vector<Point>& points, bo
     for (const Setting& setting : setting_table()) {
         if (setting.name == "seed" && !with_seed) continue;
         if (setting.name == "spectrum_checksum" || setting.name == "token_storage") continue;
-        const auto has_it = [&](const Point& point) { return applies(point.task, setting); };
+        const auto has_it = [&](const Point& point) { return states(point.task, setting); };
         if (std::ranges::any_of(points, has_it)) columns.push_back(&setting);
     }
     return columns;
@@ -61,7 +61,7 @@ std::vector<std::string> value_columns(const std::vector<Point>& points) {
 std::string setting_cells(const Task& task, const std::vector<const Setting*>& columns) {
     std::string line;
     for (const Setting* setting : columns) {
-        line += (applies(task, *setting) ? cell(get(task, *setting)) : "") + ',';
+        line += (states(task, *setting) ? cell(get(task, *setting)) : "") + ',';
     }
     return line;
 }
@@ -183,7 +183,7 @@ std::vector<const Setting*> varying_settings(const std::vector<Point>& points) {
     for (const Setting* setting : setting_columns(points, true)) {
         std::optional<Value> first;
         const auto differs = [&](const Point& point) {
-            if (!applies(point.task, *setting)) return false;
+            if (!states(point.task, *setting)) return false;
             const Value value = get(point.task, *setting);
             if (!first) first = value;
             return value != *first;
@@ -196,7 +196,7 @@ std::vector<const Setting*> varying_settings(const std::vector<Point>& points) {
 std::string describe(const Task& task, const std::vector<const Setting*>& varying) {
     std::string text = task.estimator;
     const auto add = [&](const Setting& setting) {
-        if (applies(task, setting)) text += fmt::format(", {} {}", setting.name, to_text(get(task, setting)));
+        if (states(task, setting)) text += fmt::format(", {} {}", setting.name, to_text(get(task, setting)));
     };
     const auto named = [](const Setting& setting) {
         return setting.name == "alpha" || setting.name == "width" || setting.name == "seed";

@@ -66,6 +66,8 @@ std::vector<Setting> make_table() {
         {"spectrum_checksum", &Task::spectrum_checksum, {}, model, true, "spectrum"},
         {"channel", &Task::channel, one_of(names_of(channels::channel_table())), all},
         {"tokens", &Task::tokens, at_least(1), model},
+        {"attention", &Task::attention, on<std::string>(channels::parse_attention), model},
+        {"key_tokens", &Task::key_tokens, at_least(0), model},
         {"beta", &Task::beta, positive, model},
         {"label_noise", &Task::label_noise, non_negative, model},
         {"layers", &Task::layers, at_least(1), model},
@@ -143,6 +145,12 @@ bool applies(const Task& task, const Setting& setting) {
     }
 }
 
+bool states(const Task& task, const Setting& setting) {
+    if (setting.name == "attention" && task.attention == Task{}.attention) return false;
+    if (setting.name == "key_tokens" && task.key_tokens == Task{}.key_tokens) return false;
+    return applies(task, setting);
+}
+
 std::string canonical(const Task& task) { return to_json(task, false).dump(); }
 
 std::string key(const Task& task) { return fingerprint(std::string(store_format) + '\n' + canonical(task)); }
@@ -155,16 +163,19 @@ model::Model make_model(const Task& task) {
                           fmt::format("'{}' with other content", task.spectrum));
         }
     }
-    return model::make_model({.prior = task.prior,
-                              .widths = {task.width},
-                              .spectrum = task.spectrum,
-                              .heads = task.heads,
-                              .channel = task.channel,
-                              .channel_options = {.tokens = task.tokens,
-                                                  .beta = task.beta,
-                                                  .label_noise = task.label_noise,
-                                                  .layers = task.layers,
-                                                  .residual = task.residual}});
+    return model::make_model(
+        {.prior = task.prior,
+         .widths = {task.width},
+         .spectrum = task.spectrum,
+         .heads = task.heads,
+         .channel = task.channel,
+         .channel_options = {.tokens = task.tokens,
+                             .beta = task.beta,
+                             .label_noise = task.label_noise,
+                             .layers = task.layers,
+                             .residual = task.residual,
+                             .attention = channels::parse_attention("attention", task.attention),
+                             .key_tokens = task.key_tokens}});
 }
 
 int layers_of(const Task& task) {
@@ -181,7 +192,7 @@ std::optional<double> strong_recovery(const Task& task) {
 Json to_json(const Task& task, bool all) {
     Json object = Json::object();
     for (const Setting& setting : setting_table()) {
-        if (!applies(task, setting) || !(all || setting.decides)) continue;
+        if (!states(task, setting) || !(all || setting.decides)) continue;
         std::visit([&](const auto& value) { object[setting.name] = value; }, get(task, setting));
     }
     return object;

@@ -20,7 +20,9 @@ struct Task {
     std::string spectrum{};           ///< file of eigenvalues, prior `spectrum`
     std::string spectrum_checksum{};  ///< of the content of that file
     std::string channel = "softmax";
-    int tokens = 2;                      ///< T
+    int tokens = 2;  ///< T
+    std::string attention = "tied";
+    int key_tokens = 0;                  ///< of cross-attention; 0: as many as tokens
     double beta = 1;                     ///< inverse temperature
     double label_noise = 0;              ///< variance
     int layers = 2;                      ///< L, all of one width
@@ -68,6 +70,10 @@ void set(Task& task, const Setting& setting, const Value& value);
 
 /// Whether the estimator, the channel or the prior of this task has the setting.
 bool applies(const Task& task, const Setting& setting);
+
+/// Whether stores and tables name the setting: if it applies, and for the geometry if it is not tied attention, so that
+/// stores from before there was any other stay valid.
+bool states(const Task& task, const Setting& setting);
 
 /// The settings that decide the result, as one line of JSON with all digits. Equal for equal problems only.
 std::string canonical(const Task& task);

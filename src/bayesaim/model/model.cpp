@@ -12,7 +12,7 @@
 namespace bayesaim::model {
 namespace {
 
-constexpr const char* counts[] = {"tokens", "layers", "heads", "atoms"};
+constexpr const char* counts[] = {"tokens", "key_tokens", "layers", "heads", "atoms"};
 
 /// Counts become whole numbers.
 Value parameter(const std::string& name, double value) {
@@ -24,9 +24,11 @@ const channels::ChannelEntry& channel_entry(const ModelOptions& options) {
     return find_row(channels::channel_table(), "channel", options.channel);
 }
 
-/// The row of the prior that the channel implies, or else of the chosen prior.
+/// The row of the prior that the channel or untied attention implies, or else of the chosen prior.
 const priors::PriorEntry& prior_entry(const ModelOptions& options) {
-    const std::string& implied = channel_entry(options).prior;
+    std::string implied = channel_entry(options).prior;
+    const bool tied = options.channel_options.attention == channels::Attention::tied;
+    if (!tied && options.prior == ModelOptions{}.prior) implied = "bilinear";
     const auto& chosen = find_row(priors::prior_table(), "prior", options.prior);
     if (implied.empty() || implied == chosen.name) return chosen;
     if (chosen.name != ModelOptions{}.prior) {
@@ -77,14 +79,23 @@ Model::Model(std::shared_ptr<const channels::Channel> channel,
                                           channel_->layers(), channel_->layers() == 1 ? "" : "s",
                                           priors_.size(), priors_.size() == 1 ? "" : "s"));
     }
+    const channels::Geometry geometry = channel_->geometry();
     for (const auto& prior : priors_) {
+        if (prior->symmetric() != geometry.symmetric()) {
+            throw InvalidArgument(fmt::format(
+                "prior {} has {} weights, {} attention needs {} ones (prior {})", prior->name(),
+                prior->symmetric() ? "symmetric" : "general", to_string(geometry.attention),
+                prior->symmetric() ? "general" : "symmetric",
+                prior->symmetric() ? "bilinear, ginibre or spectrum" : "wishart, wigner or spectrum"));
+        }
         pointers_.push_back(prior.get());
         laws_.push_back(&prior->law());
     }
 }
 
 Model make_model(const ModelOptions& options) {
-    std::shared_ptr<const channels::Channel> channel = channel_entry(options).make(options.channel_options);
+    std::shared_ptr<const channels::Channel> channel =
+        channels::make_channel(options.channel, options.channel_options);
     const priors::PriorEntry& prior = prior_entry(options);
     const auto layers = static_cast<std::size_t>(channel->layers());
     std::vector<double> widths = options.widths;
@@ -100,7 +111,10 @@ Model make_model(const ModelOptions& options) {
         if (l > 0 && widths[l] == widths[l - 1]) {
             priors.push_back(priors.back());
         } else {
-            priors.push_back(prior.make({widths[l], options.spectrum, options.heads}));
+            priors.push_back(prior.make({.width = widths[l],
+                                         .spectrum = options.spectrum,
+                                         .heads = options.heads,
+                                         .symmetric = channel->geometry().symmetric()}));
         }
     }
     return {std::move(channel), std::move(priors), takes(prior, "spectrum") ? options.spectrum : ""};
@@ -108,6 +122,8 @@ Model make_model(const ModelOptions& options) {
 
 Record describe(const channels::Channel& channel) {
     Record record = {{"channel", channel.name()}};
+    if (!channel.geometry().symmetric())
+        record["attention"] = std::string(to_string(channel.geometry().attention));
     for (const auto& [name, value] : channel.parameters()) record[name] = parameter(name, value);
     return record;
 }
@@ -148,9 +164,13 @@ void read_options(const Record& description, ModelOptions& options) {
             option = convert(fmt::format("attribute {}", name), *value);
     };
     channels::ChannelOptions& channel = options.channel_options;
+    read("attention", channel.attention, [](const std::string& name, const Value& value) {
+        return channels::parse_attention(name, text_of(name, value));
+    });
     read("beta", channel.beta, number_of);
     read("channel", options.channel, text_of);
     read("heads", options.heads, count_of);
+    read("key_tokens", channel.key_tokens, count_of);
     read("label_noise", channel.label_noise, number_of);
     read("layers", channel.layers, count_of);
     read("prior", options.prior, text_of);

@@ -11,8 +11,7 @@
 
 namespace bayesaim::priors {
 
-/// A rotationally invariant prior on symmetric d x d weight matrices S: its law for large d, and draws at
-/// finite d.
+/// A rotationally invariant prior on d x d weight matrices S: its law for large d, and draws at finite d.
 class Prior {
   public:
     virtual ~Prior() = default;
@@ -22,7 +21,11 @@ class Prior {
     /// The parameters that every result reports, e.g. {{"width", 0.5}}.
     virtual std::vector<std::pair<std::string, double>> parameters() const = 0;
 
-    /// Law of the eigenvalues of S for large d. The prior owns it.
+    /// Whether S is symmetric, as in tied attention.
+    virtual bool symmetric() const { return true; }
+
+    /// Law of the eigenvalues of S for large d; if S is not symmetric, of its singular values with both signs.
+    /// The prior owns it.
     virtual const spectral::SpectralLaw& law() const = 0;
 
     /// A draw of S. The same (dim, seed, index) gives the same bits for any number of threads.

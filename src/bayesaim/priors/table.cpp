@@ -2,6 +2,8 @@
 #include "bayesaim/priors/table.hpp"
 
 #include "bayesaim/core/table.hpp"
+#include "bayesaim/priors/bilinear.hpp"
+#include "bayesaim/priors/ginibre.hpp"
 #include "bayesaim/priors/multi_head.hpp"
 #include "bayesaim/priors/user_spectrum.hpp"
 #include "bayesaim/priors/wigner.hpp"
@@ -20,18 +22,33 @@ const std::vector<PriorEntry>& prior_table() {
          {},
          [](const PriorOptions&) { return std::make_unique<Wigner>(); }},
         {"spectrum",
-         "eigenvalues from a file, one per line or with a weight, and random eigenvectors",
+         "eigenvalues (untied attention: singular values) from a file, one per line or with a weight, and "
+         "random "
+         "eigenvectors",
          {"spectrum"},
-         [](const PriorOptions& options) {
+         [](const PriorOptions& options) -> std::unique_ptr<Prior> {
              if (options.spectrum.empty()) throw InvalidArgument("prior spectrum needs a spectrum file");
-             return std::make_unique<UserSpectrum>(read_spectrum(options.spectrum));
-         }},
+             const SpectrumFile file = read_spectrum_file(options.spectrum);
+             if (options.symmetric) return std::make_unique<UserSpectrum>(file.values, file.weights);
+             return std::make_unique<UserSingularValues>(file.values, file.weights);
+         },
+         PriorEntry::Matrices::either},
         {"multi-head",
          "the mean of several heads of tied attention, each of the given width",
          {"width", "heads"},
          [](const PriorOptions& options) {
              return std::make_unique<MultiHead>(options.heads, options.width);
          }},
+        {"bilinear",
+         "untied attention, S = W_Q W_K^T / sqrt(r d) with W_Q and W_K of size d x r and r = width * d",
+         {"width"},
+         [](const PriorOptions& options) { return std::make_unique<Bilinear>(options.width); },
+         PriorEntry::Matrices::general},
+        {"ginibre",
+         "independent Gaussian entries, the limit of large width of bilinear",
+         {},
+         [](const PriorOptions&) { return std::make_unique<Ginibre>(); },
+         PriorEntry::Matrices::general},
     };
     return table;
 }

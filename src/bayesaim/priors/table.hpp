@@ -14,6 +14,7 @@ struct PriorOptions {
     double width = 1;        ///< r / d
     std::string spectrum{};  ///< name of a file of eigenvalues
     int heads = 2;           ///< M
+    bool symmetric = true;   ///< whether S is symmetric, for priors that can be either
 };
 
 struct PriorEntry {
@@ -21,6 +22,8 @@ struct PriorEntry {
     std::string summary;
     std::vector<std::string> options;  ///< the names of those that it takes
     std::function<std::unique_ptr<Prior>(const PriorOptions&)> make;
+    /// Whether its matrices are symmetric (tied attention), not symmetric, or as PriorOptions says.
+    enum class Matrices { symmetric, general, either } matrices = Matrices::symmetric;
 };
 
 /// Every prior that can be chosen by name; see core/table.hpp.

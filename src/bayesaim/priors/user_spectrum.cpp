@@ -33,6 +33,32 @@ std::vector<double> parse_line(std::string line, const std::string& place) {
     return numbers;
 }
 
+linalg::Matrix rotation(Eigen::Index dim, std::uint64_t seed, std::uint64_t index, ThreadPool& pool) {
+    check_at_least("dimension", dim, 1);
+    const RandomStream stream(seed, Purpose::rotation, index);
+    return linalg::haar_orthogonal(linalg::gaussian_matrix(dim, dim, stream, pool));
+}
+
+linalg::Vector quantiles(const spectral::AtomicLaw& law, Eigen::Index dim) {
+    linalg::Vector values(dim);
+    for (Eigen::Index i = 0; i < dim; ++i)
+        values[i] = law.quantile((static_cast<double>(i) + 0.5) / static_cast<double>(dim));
+    return values;
+}
+
+/// Half of each weight at the value, half at its negative.
+spectral::AtomicLaw both_signs(std::span<const double> values, std::span<const double> weights) {
+    std::vector<double> positions, halves;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        check_non_negative("singular value", values[i]);
+        for (const double sign : {1.0, -1.0}) {
+            positions.push_back(sign * values[i]);
+            halves.push_back(0.5 * weights[i]);
+        }
+    }
+    return {positions, halves};
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, double>> UserSpectrum::parameters() const {
@@ -43,17 +69,29 @@ std::vector<std::pair<std::string, double>> UserSpectrum::parameters() const {
 
 linalg::Matrix UserSpectrum::sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
                                     ThreadPool& pool) const {
-    check_at_least("dimension", dim, 1);
-    const RandomStream stream(seed, Purpose::rotation, index);
-    const linalg::Matrix rotation = linalg::haar_orthogonal(linalg::gaussian_matrix(dim, dim, stream, pool));
-    linalg::Vector values(dim);
-    for (Eigen::Index i = 0; i < dim; ++i) {
-        values[i] = law_.quantile((static_cast<double>(i) + 0.5) / static_cast<double>(dim));
-    }
-    return linalg::from_eigen(rotation, values, pool);
+    return linalg::from_eigen(rotation(dim, seed, index, pool), quantiles(law_, dim), pool);
 }
 
-UserSpectrum read_spectrum(const std::filesystem::path& file) {
+UserSingularValues::UserSingularValues(std::span<const double> values, std::span<const double> weights)
+    : values_(values, weights), law_(both_signs(values, weights)) {}
+
+std::vector<std::pair<std::string, double>> UserSingularValues::parameters() const {
+    return {{"atoms", static_cast<double>(values_.centred_support().size())},
+            {"mean", values_.mean()},
+            {"second_moment", values_.second_moment()}};
+}
+
+linalg::Matrix UserSingularValues::sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
+                                          ThreadPool& pool) const {
+    const linalg::Matrix left = rotation(dim, seed, 2 * index, pool),
+                         right = rotation(dim, seed, 2 * index + 1, pool);
+    linalg::Matrix result(dim, dim);
+    linalg::multiply(1.0, left * quantiles(values_, dim).asDiagonal(), linalg::Transpose::no, right,
+                     linalg::Transpose::yes, 0.0, result);
+    return result;
+}
+
+SpectrumFile read_spectrum_file(const std::filesystem::path& file) {
     check_readable("spectrum file", file);
     std::ifstream in(file);
     std::vector<double> eigenvalues, weights;
@@ -76,7 +114,13 @@ UserSpectrum read_spectrum(const std::filesystem::path& file) {
     if (eigenvalues.empty()) {
         throw_invalid("spectrum file", "non-empty", fmt::format("no eigenvalue in '{}'", file.string()));
     }
-    return weights.empty() ? UserSpectrum(eigenvalues) : UserSpectrum(eigenvalues, weights);
+    if (weights.empty()) weights.assign(eigenvalues.size(), 1 / static_cast<double>(eigenvalues.size()));
+    return {std::move(eigenvalues), std::move(weights)};
+}
+
+UserSpectrum read_spectrum(const std::filesystem::path& file) {
+    const SpectrumFile content = read_spectrum_file(file);
+    return {content.values, content.weights};
 }
 
 }  // namespace bayesaim::priors

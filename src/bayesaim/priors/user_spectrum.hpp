@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <span>
+#include <vector>
 
 #include "bayesaim/priors/prior.hpp"
 #include "bayesaim/spectral/atomic_law.hpp"
@@ -10,6 +11,7 @@ namespace bayesaim::priors {
 
 /// A spectrum given by the user: S = O diag(eigenvalues) O^T with O Haar distributed. At finite d the
 /// eigenvalues are the quantiles (i + 1/2)/d of the given law; only the eigenvectors are random.
+/// See UserSingularValues for matrices that are not symmetric.
 class UserSpectrum final : public Prior {
   public:
     UserSpectrum(std::span<const double> eigenvalues, std::span<const double> weights)
@@ -26,8 +28,31 @@ class UserSpectrum final : public Prior {
     spectral::AtomicLaw law_;
 };
 
-/// Reads one eigenvalue per line, or an eigenvalue and its weight on every line, separated by blanks or a
-/// comma. Empty lines, and text after a '#', are skipped. Errors name the file and the line.
+/// Singular values given by the user: S = O diag(values) P^T with O and P Haar distributed and independent.
+class UserSingularValues final : public Prior {
+  public:
+    /// The values must not be negative.
+    UserSingularValues(std::span<const double> values, std::span<const double> weights);
+
+    std::string name() const override { return "spectrum"; }
+    std::vector<std::pair<std::string, double>> parameters() const override;
+    bool symmetric() const override { return false; }
+    const spectral::SpectralLaw& law() const override { return law_; }
+    linalg::Matrix sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
+                          ThreadPool& pool) const override;
+
+  private:
+    spectral::AtomicLaw values_, law_;  // of the values, and of the values with both signs
+};
+
+/// The content of a spectrum file.
+struct SpectrumFile {
+    std::vector<double> values, weights;  ///< as many weights as values
+};
+
+/// Reads one eigenvalue (or singular value) per line, or a value and its weight on every line, separated by blanks or
+/// a comma. Empty lines, and text after a '#', are skipped. Errors name the file and the line.
+SpectrumFile read_spectrum_file(const std::filesystem::path& file);
 UserSpectrum read_spectrum(const std::filesystem::path& file);
 
 }  // namespace bayesaim::priors

@@ -9,14 +9,21 @@
 
 namespace bayesaim::priors {
 
+Eigen::Index weight_columns(double width, Eigen::Index dim) {
+    check_at_least("dimension", dim, 1);
+    const double r = std::round(width * static_cast<double>(dim));
+    if (r < 1)
+        throw_invalid("width * dimension", "at least 0.5, so that W has a column",
+                      width * static_cast<double>(dim));
+    return static_cast<Eigen::Index>(r);
+}
+
 linalg::Matrix Wishart::sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
                                ThreadPool& pool) const {
-    check_at_least("dimension", dim, 1);
-    const double d = static_cast<double>(dim), r = std::round(width_ * d);
-    if (r < 1) throw_invalid("width * dimension", "at least 0.5, so that W has a column", width_ * d);
+    const Eigen::Index columns = weight_columns(width_, dim);
     const RandomStream stream(seed, Purpose::weights, index);
-    return linalg::gram(1 / std::sqrt(r * d),
-                        linalg::gaussian_matrix(dim, static_cast<Eigen::Index>(r), stream, pool));
+    return linalg::gram(1 / std::sqrt(static_cast<double>(columns) * static_cast<double>(dim)),
+                        linalg::gaussian_matrix(dim, columns, stream, pool));
 }
 
 }  // namespace bayesaim::priors

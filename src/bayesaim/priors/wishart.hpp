@@ -5,6 +5,9 @@
 
 namespace bayesaim::priors {
 
+/// r = width * dim, rounded: the columns of a weight matrix. Throws InvalidArgument if it has none.
+Eigen::Index weight_columns(double width, Eigen::Index dim);
+
 /// Tied attention: S = W W^T / sqrt(r d), W of size d x r with independent N(0, 1) entries, r = width * d.
 /// tr S = sqrt(width), tr S^2 = 1 + width.
 class Wishart final : public Prior {

@@ -40,6 +40,8 @@ class FreeConvolution {
     /// for mmse.
     FreeConvolution(const SpectralLaw& law, double noise_variance);
 
+    double noise_variance() const { return noise_; }
+
     /// The spectrum at lambda, inside or outside the bulks.
     SpectrumPoint at(double lambda) const;
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -22,7 +21,6 @@ using channels::Channel;
 using channels::Integration;
 using channels::OrderParameters;
 using channels::Overlap;
-using channels::pair_index;
 using channels::Rows;
 using linalg::scalar_overlap;
 using Options = ChannelContractOptions;
@@ -56,14 +54,16 @@ struct Samples {
     Overlap variance;
 
     Samples(const Channel& channel, const Options& options, Eigen::Index n)
-        : parameters(parameters_at(channel, options.overlap, options.error)), variance(2 * parameters.error) {
+        : parameters(parameters_at(channel, options.overlap, options.error)),
+          variance(channel.geometry().variance_factor() * parameters.error) {
         const Eigen::Index all = columns(channel);
         const Eigen::ArrayXXd z = normal_rows(n, 2 * all, options.seed);
         omega = Rows::Zero(n, all);
-        add_correlated(linalg::lower_root(2 * parameters.overlap), z.leftCols(all), omega);
+        add_correlated(linalg::lower_root(channel.geometry().variance_factor() * parameters.overlap),
+                       z.leftCols(all), omega);
         index = omega;
         add_correlated(linalg::lower_root(variance), z.rightCols(all), index);
-        outputs = Rows::Zero(n, channel.tokens() * channel.tokens());
+        outputs = Rows::Zero(n, channel.outputs());
         channel.draw(index, options.seed + 1, 0, outputs);
     }
 };
@@ -178,31 +178,29 @@ Violations score_is_centred(const Channel& channel, const Options& options) {
 Violations permutations(const Channel& channel, const Options& options) {
     Violations lines;
     const ScoredSamples s(channel, options, 20);
-    const int tokens = channel.tokens();
-    std::vector<int> image(static_cast<std::size_t>(tokens));
-    std::iota(image.begin(), image.end(), 0);
-    std::rotate(image.begin(), image.begin() + tokens / 2, image.end());
-    const auto moved_pair = [&](int a, int b) {
-        return pair_index(image[static_cast<std::size_t>(a)], image[static_cast<std::size_t>(b)], tokens);
-    };
+    // Queries and keys move together unless they are two sets.
+    const channels::Geometry geometry = channel.geometry();
+    const auto moved = [](int token, int count) { return (token + count - count / 2) % count; };
+    const auto query = [&](int a) { return moved(a, geometry.queries); };
+    const auto key = [&](int b) { return moved(b, geometry.keys); };
     Rows omega = s.omega, outputs = s.outputs, g = s.g;
     Eigen::VectorXd log_z = s.log_z;
-    for (int a = 0; a < tokens; ++a) {
-        for (int b = 0; b < tokens; ++b) {
-            outputs.col(image[static_cast<std::size_t>(a)] * tokens + image[static_cast<std::size_t>(b)]) =
-                s.outputs.col(a * tokens + b);
-            for (int first = 0; first < columns(channel); first += channel.pairs()) {
-                omega.col(first + moved_pair(a, b)) = s.omega.col(first + pair_index(a, b, tokens));
-            }
+    for (int a = 0; a < geometry.queries; ++a) {
+        for (int b = 0; b < geometry.keys; ++b) {
+            outputs.col(query(a) * geometry.keys + key(b)) = s.outputs.col(a * geometry.keys + b);
+            if (!geometry.sees(a, b)) continue;
+            for (int first = 0; first < columns(channel); first += channel.pairs())
+                omega.col(first + geometry.pair(query(a), key(b))) = s.omega.col(first + geometry.pair(a, b));
         }
     }
     channel.score(outputs, omega, s.variance, g, log_z);
     const double roundoff = std::max(1e-8, options.score_accuracy);
-    for (int a = 0; a < tokens; ++a) {
-        for (int b = a; b < tokens; ++b) {
+    for (int a = 0; a < geometry.queries; ++a) {
+        for (int b = 0; b < geometry.keys; ++b) {
+            if (!geometry.sees(a, b)) continue;
             for (int first = 0; first < columns(channel); first += channel.pairs()) {
                 const auto change =
-                    g.col(first + moved_pair(a, b)) - s.g.col(first + pair_index(a, b, tokens));
+                    g.col(first + geometry.pair(query(a), key(b))) - s.g.col(first + geometry.pair(a, b));
                 expect_near(lines, change.norm(), 0, roundoff * (1 + s.g.norm()),
                             fmt::format("change of the score of pair {}, {} under a permutation", a, b));
             }
@@ -260,7 +258,7 @@ Violations slope_sum(const Channel& channel, const Options& options) {
     return lines;
 }
 
-/// dI_out/dq = F at fixed Q: free entropy and state evolution agree.
+/// dI_out/dq = v F/2 at fixed Q: free entropy and state evolution agree.
 Violations information(const Channel& channel, const Options& options) {
     if (channel.layers() > 1) return {};  // no free entropy is known
     // Sampled values share their points, some of which change their output within a step: steps are longer.
@@ -281,8 +279,8 @@ Violations information(const Channel& channel, const Options& options) {
     const double power =
         channel.score_power({scalar_overlap(q), scalar_overlap(options.error)}, integration).value(0, 0);
     Violations lines;
-    expect_near(lines, derivative / power, 1, sampled ? 0.1 : 1e-7,
-                "slope of the information over the score power");
+    expect_near(lines, 2 / channel.geometry().variance_factor() * derivative / power, 1, sampled ? 0.1 : 1e-7,
+                "slope of the information over v/2 times the score power");
     return lines;
 }
 

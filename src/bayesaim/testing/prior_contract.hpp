@@ -22,11 +22,12 @@ struct PriorCheck {
 };
 
 /// The promises of every prior:
-///   samples_are_symmetric   and finite, of the size that was asked for
+///   samples_have_their_shape  finite, of the size that was asked for, symmetric if the prior is
 ///   samples_repeat          the same seed and index give the same bits for any number of threads
 ///   samples_differ          other seeds and indices give independent draws
 ///   moments                 tr S and tr S^2 of samples agree with the law
-///   spectrum_under_noise    the eigenvalues of S + sqrt(D) Xi follow the free convolution
+///   spectrum_under_noise    the eigenvalues of S + sqrt(D) Xi follow the free convolution; singular values with both
+///                           signs, and Xi with independent N(0, 1/d) entries, if S is not symmetric
 ///   mmse                    increases from 0 to the prior's variance, slower than D
 const std::vector<PriorCheck>& prior_checks();
 

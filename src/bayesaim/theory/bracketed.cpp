@@ -11,8 +11,8 @@ using linalg::scalar_overlap;
 
 FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                            const StateEvolutionOptions& options) {
-    const double c = 2 * alpha * channel.exact_observations().value(), limit = prior.recovery_ratio(),
-                 scale = prior.prior_error()(0, 0);
+    const double c = channel.geometry().variance_factor() * alpha * channel.exact_observations().value(),
+                 limit = prior.recovery_ratio(), scale = prior.prior_error()(0, 0);
     if (c >= limit) return exact_recovery(prior, 0);
     // mmse <= prior error gives the upper end. Below the lower end the ratio is linear in D.
     const double lowest = std::log(prior.smallest_noise());

@@ -13,7 +13,8 @@ std::optional<double> free_entropy(const EstimationCurve& prior, const channels:
     const auto information = channel.information(point.parameters, options.integration);
     if (!information) return std::nullopt;
     const double conjugate = point.conjugate(0, 0);
-    return -0.25 * point.parameters.overlap(0, 0) * conjugate + prior.free_entropy(conjugate) +
+    const double halves = 2 / channel.geometry().variance_factor();
+    return halves * (prior.free_entropy(conjugate) - 0.25 * point.parameters.overlap(0, 0) * conjugate) +
            alpha * *information;
 }
 

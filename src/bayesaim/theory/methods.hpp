@@ -18,7 +18,7 @@ struct Iterate {
 Iterate iterate(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                 const Overlap& error, const channels::Integration& integration);
 
-/// For a channel with m exact observations: mmse(D)/D = 2 alpha m, decreasing in D from recovery_ratio() to
+/// For a channel with m exact observations: mmse(D)/D = v alpha m, decreasing in D from recovery_ratio() to
 /// 0, by inverse interpolation in log D inside a bracket. The fixed point is unique.
 FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                            const StateEvolutionOptions& options);

@@ -54,7 +54,8 @@ FixedPoint exact_recovery(const EstimationCurve& prior, int iterations) {
 Iterate iterate(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                 const Overlap& error, const channels::Integration& integration) {
     const auto power = channel.score_power(parameters_at(prior, error), integration);
-    Overlap conjugate = 4 * alpha * power.value;
+    const double v = channel.geometry().variance_factor();
+    Overlap conjugate = v * v * alpha * power.value;
     if (prior.layers() > 1) {
         // The sampled average of a layer with little information may have any sign.
         const double least =

@@ -9,7 +9,7 @@
 #include "bayesaim/theory/estimation_curve.hpp"
 
 /// State evolution, for any number of layers. With C = Q - q, which without data is diagonal,
-///   qhat = 4 alpha F(q, C),   C = C(qhat) of the priors (EstimationCurve).
+///   qhat = v^2 alpha F(q, C),   C = C(qhat) of the priors (EstimationCurve).
 ///
 ///   const priors::Wishart prior(0.5);
 ///   const channels::Softmax channel(2);
@@ -22,7 +22,7 @@ using channels::OrderParameters;
 /// How a fixed point is found.
 enum class Method {
     automatic,  ///< bracketed if possible, otherwise monotone for one layer and newton for several
-    /// One layer, exact observations (linear without noise, softmax): the root of mmse(D)/D = 2 alpha m.
+    /// One layer, exact observations (linear without noise, softmax): the root of mmse(D)/D = v alpha m.
     bracketed,
     monotone,  ///< one layer: the monotone iteration, accelerated by the secant rule
     newton,    ///< any number of layers: the iteration, then Newton steps with the derivative of its map

@@ -22,13 +22,14 @@ double bisect(double low, double high, double tolerance, const std::function<boo
 
 double weak_recovery_scaled(const channels::Channel& channel, const channels::Integration& integration) {
     const OrderParameters no_data{linalg::scalar_overlap(0), linalg::scalar_overlap(1)};
-    return 1 / (4 * channel.score_power(no_data, integration).value(0, 0));
+    const double v = channel.geometry().variance_factor();
+    return 1 / (v * v * channel.score_power(no_data, integration).value(0, 0));
 }
 
 std::optional<double> strong_recovery(const EstimationCurve& prior, const channels::Channel& channel) {
     const auto observed = channel.observed_combinations();
     if (!observed) return std::nullopt;
-    return prior.recovery_ratio() / (2 * *observed);
+    return prior.recovery_ratio() / (channel.geometry().variance_factor() * *observed);
 }
 
 std::optional<FirstOrderTransition> find_first_order_transition(const EstimationCurve& prior,

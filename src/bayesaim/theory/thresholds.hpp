@@ -8,15 +8,15 @@
 namespace bayesaim::theory {
 
 /// Weak recovery at small width, in alpha/rho: below it data do not reduce the error. With Q = 1, one layer,
-///   1 / (4 F(q = 0)).
+///   1 / (v^2 F(q = 0)).
 double weak_recovery_scaled(const channels::Channel& channel, const channels::Integration& integration = {});
 
 /// Strong recovery: the alpha from which the error is exactly zero. As C -> 0 the outputs fix m combinations
 /// of each sample, Tr(V F) -> m, while the priors give Tr(C qhat) -> recovery_ratio; so
-///   alpha = recovery_ratio / (2 m).
+///   alpha = recovery_ratio / (v m).
 /// Returns std::nullopt for channels without m. recovery_ratio = 2 rho - rho^2 (1 for rho >= 1) for each
 /// layer of tied attention: alpha = 2/(T^2+T-2) (rho - rho^2/2) for softmax, L times as much for L layers of
-/// equal width.
+/// equal width; (2 rho - rho^2)/(T (T - 1)) for untied softmax.
 std::optional<double> strong_recovery(const EstimationCurve& prior, const channels::Channel& channel);
 
 /// A first-order transition. Two fixed points exist between the spinodals. Their free entropies are equal at

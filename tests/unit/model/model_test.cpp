@@ -67,7 +67,13 @@ TEST(MakeModel, OfEveryPriorIsDescribedAsItIsMade) {
     const test::TemporaryFile file("-1 0.25\n2 0.75\n");
     for (const priors::PriorEntry& entry : priors::prior_table()) {
         SCOPED_TRACE(entry.name);
-        const ModelOptions options{.prior = entry.name, .widths = {0.5}, .spectrum = file.path(), .heads = 3};
+        const bool general = entry.matrices == priors::PriorEntry::Matrices::general;
+        const ModelOptions options{.prior = entry.name,
+                                   .widths = {0.5},
+                                   .spectrum = file.path(),
+                                   .heads = 3,
+                                   .channel_options = {.attention = general ? channels::Attention::cross
+                                                                            : channels::Attention::tied}};
         const Model model = make_model(options);
         EXPECT_EQ(model.prior(0).name(), entry.name);
         EXPECT_EQ(model.spectrum(), takes(entry, "spectrum") ? file.path() : "");
@@ -125,8 +131,9 @@ TEST(MakeModel, RejectsWhatDoesNotFit) {
                    "channel must be one of linear, softmax, hardmax, hardmax-sampled, hardmax-as-printed, "
                    "deep-softmax, deep-seq2seq, "
                    "multi-head, got 'sparsemax'");
-    expect_invalid([] { make_model({.prior = "gauss"}); },
-                   "prior must be one of wishart, wigner, spectrum, multi-head, got 'gauss'");
+    expect_invalid(
+        [] { make_model({.prior = "gauss"}); },
+        "prior must be one of wishart, wigner, spectrum, multi-head, bilinear, ginibre, got 'gauss'");
     expect_invalid([] { make_model({.widths = {1, 2}}); }, "width must be one number, got 2 numbers");
     expect_invalid([] { make_model({.widths = {}}); }, "width must be one number, got 0 numbers");
     expect_invalid(
@@ -191,7 +198,7 @@ TEST(TakesOption, IsThatOfTheChannelOrOfThePrior) {
     EXPECT_TRUE(takes_option({.channel = "multi-head"}, "width"));
     EXPECT_EQ(owners_of_option("layers"), "channel deep-softmax or deep-seq2seq");
     EXPECT_EQ(owners_of_option("beta"), "channel softmax, deep-softmax, deep-seq2seq or multi-head");
-    EXPECT_EQ(owners_of_option("width"), "prior wishart or multi-head");
+    EXPECT_EQ(owners_of_option("width"), "prior wishart, multi-head or bilinear");
     EXPECT_EQ(owners_of_option("spectrum"), "prior spectrum");
 }
 

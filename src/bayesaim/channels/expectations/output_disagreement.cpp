@@ -41,19 +41,20 @@ LogitPair logit_pair(double beta, const PairLaw& law) {
         first + second > 0 ? (law.first_variance - law.second_variance) / (first + second) : 0;
     const double product = first * second;
     const double gap = product > 0 ? (law.difference_variance - excess * excess) / (2 * product) : 1;
-    return {beta * first, beta * second, beta * excess, std::clamp(gap, 0.0, 2.0)};
+    return {beta * first, beta * second, beta * excess, std::clamp(gap, 0.0, 2.0), law.diagonal};
 }
 
 // ---- softmax of three or more tokens ----------------------------------------------------------------------
 
 /// Moments of m = (h + h')/2 and d = h - h' in units where beta = 1.
 struct MeanAndDifference {
-    double mean_variance, difference_variance, covariance;
+    double mean_variance, difference_variance, covariance, diagonal;
 
     MeanAndDifference(double beta, const PairLaw& law)
         : mean_variance(0.5 * (law.first_variance + law.second_variance) - 0.25 * law.difference_variance),
           difference_variance(beta * beta * law.difference_variance),
-          covariance(0.5 * beta * beta * (law.first_variance - law.second_variance)) {
+          covariance(0.5 * beta * beta * (law.first_variance - law.second_variance)),
+          diagonal(law.diagonal) {
         mean_variance = beta * beta * std::max(mean_variance, 0.0);
     }
 
@@ -68,15 +69,15 @@ struct MeanAndDifference {
     LogitPair rows() const {
         const double average = mean_variance + 0.25 * difference_variance;
         return logit_pair(1, {std::max(average + covariance, 0.0), std::max(average - covariance, 0.0),
-                              mean_variance - 0.25 * difference_variance, difference_variance});
+                              mean_variance - 0.25 * difference_variance, difference_variance, diagonal});
     }
 };
 
 /// E |g|^2 + E |g'|^2 - 2 E g g' for the outputs g and g': the error, some 1e-14, is absolute.
 double difference_of_agreements(int tokens, const LogitPair& rows) {
     const double p = rows.first_deviation, w = rows.second_deviation;
-    const double first = softmax_agreement(tokens, {p, p, 0, 0});
-    const double second = p == w ? first : softmax_agreement(tokens, {w, w, 0, 0});
+    const double first = softmax_agreement(tokens, {p, p, 0, 0, rows.diagonal});
+    const double second = p == w ? first : softmax_agreement(tokens, {w, w, 0, 0, rows.diagonal});
     return first + second - 2 * softmax_agreement(tokens, rows);
 }
 
@@ -110,9 +111,9 @@ double sum_of_squared_differences(int tokens, const MeanAndDifference& law, cons
     const double slope = law.mean_variance > 0 ? law.covariance / law.mean_variance : 0;
     const double residual_variance = std::max(law.difference_variance - slope * law.covariance, 0.0);
     ArrayXXd m = std::sqrt(law.mean_variance) * normals.leftCols(tokens);
-    m.col(0) *= std::numbers::sqrt2;
+    m.col(0) *= std::sqrt(law.diagonal);
     ArrayXXd d = std::sqrt(residual_variance) * normals.rightCols(tokens);
-    d.col(0) *= std::numbers::sqrt2;
+    d.col(0) *= std::sqrt(law.diagonal);
     d += slope * m;
 
     const ArrayXXd y = softmax(m + 0.5 * d);
@@ -170,8 +171,8 @@ ArrayXXd power_difference(const ArrayXXd& x, const ArrayXXd& c, int n) {
 ///   sum_b E [ prod_j A_j - prod_j (A_j - C_j) ],    A_j = P(h_j <= h_b),   C_j = P(h_j <= h_b, h'_j > h'_b),
 /// with the expectation over independent standard normals k and xi, and A_j and C_j of the other entries
 /// given k and xi. It is written as a sum of positive terms.
-double many_token_disagreement(int tokens, double gap) {
-    const double step = 0.7 / std::sqrt(2.0 * tokens - 1), ratio = std::numbers::sqrt2;
+double many_token_disagreement(int tokens, double gap, double diagonal) {
+    const double step = 0.7 / std::sqrt(2.0 * tokens - 1), ratio = std::sqrt(diagonal);
     const ArrayXd nodes = line(8.7, step);
     const ArrayXd weights = step * density(nodes);
     const auto below = [&](double scale) { return ArrayXXd(cdf(scale * nodes).replicate(1, nodes.size())); };
@@ -179,13 +180,13 @@ double many_token_disagreement(int tokens, double gap) {
         return crossing_probability(scale * nodes, scale * nodes, gap);
     };
 
-    // The diagonal entry wins h over T - 1 entries of a deviation smaller by sqrt(2).
-    const ArrayXXd diagonal = power_difference(below(ratio), crossing(ratio), tokens - 1);
+    // The diagonal entry wins h over T - 1 entries of a deviation smaller by the ratio.
+    const ArrayXXd diagonal_wins = power_difference(below(ratio), crossing(ratio), tokens - 1);
     // Another entry wins over the diagonal entry and T - 2 entries of its own kind.
     const ArrayXXd wins = below(1), loses = crossing(1), diagonal_loses = crossing(1 / ratio);
     const ArrayXXd other = power_difference(wins, loses, tokens - 2) * (below(1 / ratio) - diagonal_loses) +
                            wins.pow(tokens - 2) * diagonal_loses;
-    const ArrayXXd integrand = diagonal + (tokens - 1) * other;
+    const ArrayXXd integrand = diagonal_wins + (tokens - 1) * other;
     return weights.matrix().dot(integrand.matrix() * weights.matrix());
 }
 
@@ -214,7 +215,7 @@ double hardmax_disagreement(int tokens, const PairLaw& law) {
     check_pair_law(tokens, law);
     const double gap = logit_pair(1, law).gap;
     if (tokens == 2) return 2 / pi * std::asin(std::sqrt(0.5 * gap));
-    return many_token_disagreement(tokens, gap);
+    return many_token_disagreement(tokens, gap, law.diagonal);
 }
 
 }  // namespace bayesaim::channels

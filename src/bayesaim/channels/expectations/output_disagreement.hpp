@@ -4,19 +4,20 @@
 #include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 /// Mean squared distance between the outputs g of two correlated attention rows. The T entries of a row h are
-/// independent and Gaussian; h_1, the diagonal entry, has variance 2v and the others v. Both generalisation
-/// errors are such distances, with T rows in a sample:
+/// independent and Gaussian; h_1, the diagonal entry of tied attention, has variance 2v and the others v. Both
+/// generalisation errors are such distances, with T rows in a sample:
 ///   Bayes-optimal  E ||E[g(h)|omega] - g(h)||^2 = (T/2) E |g(h) - g(h')|^2, law {Q, Q, q, 2 (Q - q)}:
 ///                  h and h' are two draws that share omega;
 ///   plug-in        E ||g(omega) - g(h)||^2 = T E |g(omega) - g(h)|^2, law {q, Q, q, Q - q}.
 namespace bayesaim::channels {
 
-/// Second moments of a pair (h_j, h'_j) of entries; the pair of diagonal entries has twice these.
+/// Second moments of a pair (h_j, h'_j) of entries; the pair of diagonal entries has `diagonal` times these.
 struct PairLaw {
     double first_variance = 0;       ///< a
     double second_variance = 0;      ///< b
     double covariance = 0;           ///< c
     double difference_variance = 0;  ///< a + b - 2c, stored because the sum would lose digits
+    double diagonal = 2;             ///< 2 for tied attention, 1 if all entries are alike
 };
 
 /// E sum_b (softmax(beta h)_b - softmax(beta h')_b)^2 by quadrature, with standard error 0: to 1e-13 of the

@@ -117,8 +117,6 @@ double decorrelation(double p, double w, double gap) {
 
 // ---- any number of tokens: Gumbel variables ---------------------------------------------------------------
 
-constexpr double widest = std::numbers::sqrt2;  // deviation of the diagonal entry
-
 /// F and f of one kind of entries, xi down and x across.
 struct PairDistribution {
     ArrayXXd cdf, density;
@@ -132,6 +130,7 @@ class Grid {
           common_(rows.first_deviation * std::sqrt(1 - rows.gap)),
           first_remainder_(rows.first_deviation * std::sqrt(rows.gap)),
           second_remainder_(rows.second_deviation * std::sqrt(rows.gap)) {
+        const double widest = std::sqrt(rows.diagonal);  // deviation of the diagonal entry
         const double resolution = 0.25 * std::min(1.0, std::sqrt(6.0 / tokens));
         const double first = widest * first_remainder_, second = widest * second_remainder_;
         const double y_step = std::min(resolution * std::hypot(1, first_remainder_), 0.7 * common_);
@@ -189,7 +188,7 @@ class Grid {
 }  // namespace
 
 double two_token_softmax_disagreement(const LogitPair& rows) {
-    const double scale = std::sqrt(3.0);
+    const double scale = std::sqrt(1 + rows.diagonal);
     const double p = scale * rows.first_deviation, w = scale * rows.second_deviation;
     const bool opposite = rows.gap > 1;
     const double same = same_variable_moment(p, w, scale * rows.excess, opposite);
@@ -207,7 +206,8 @@ double softmax_agreement(int tokens, const LogitPair& rows) {
     if (ordered.first_deviation < ordered.second_deviation)
         std::swap(ordered.first_deviation, ordered.second_deviation);
     const Grid grid(tokens, ordered);
-    const PairDistribution other = grid.distribution(1), diagonal = grid.distribution(widest);
+    const PairDistribution other = grid.distribution(1),
+                           diagonal = grid.distribution(std::sqrt(rows.diagonal));
     const ArrayXXd winner = diagonal.density * other.cdf + (tokens - 1) * other.density * diagonal.cdf;
     return grid.cell() * (winner * other.cdf.pow(tokens - 2)).sum();
 }

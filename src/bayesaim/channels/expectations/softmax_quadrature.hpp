@@ -5,12 +5,13 @@
 namespace bayesaim::channels {
 
 /// Two correlated attention rows in units where the softmax has beta = 1: T independent pairs of Gaussian
-/// entries with deviations p and w and correlation r; the diagonal entry has sqrt(2) times these deviations.
+/// entries with deviations p and w and correlation r; the diagonal entry has `diagonal` times these variances.
 struct LogitPair {
     double first_deviation = 0;   ///< p
     double second_deviation = 0;  ///< w
     double excess = 0;            ///< p - w, stored because the difference would lose digits
     double gap = 0;               ///< 1 - r, from 0 to 2
+    double diagonal = 2;
 };
 
 /// E |softmax(h) - softmax(h')|^2 for T = 2, to 1e-13 of the value, even if the value is tiny.

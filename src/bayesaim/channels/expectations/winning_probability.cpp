@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cmath>
-#include <numbers>
 
 #include "bayesaim/channels/expectations/noisy_gumbel.hpp"
 #include "bayesaim/numerics/gaussian.hpp"
@@ -77,13 +76,13 @@ WinningProbability::WinningProbability(int tokens, TabulatedLaw diagonal, Tabula
     density_.resize(nodes, tokens);
 }
 
-WinningProbability WinningProbability::normal(int tokens, double deviation) {
-    const double other = deviation / std::numbers::sqrt2, step = resolution(tokens) * other / stride;
+WinningProbability WinningProbability::normal(int tokens, double deviation, double diagonal) {
+    const double other = deviation / std::sqrt(diagonal), step = resolution(tokens) * other / stride;
     return {tokens, tabulate_normal(deviation, step), tabulate_normal(other, step)};
 }
 
-WinningProbability WinningProbability::gumbel_and_normal(int tokens, double deviation) {
-    const double other = deviation / std::numbers::sqrt2;
+WinningProbability WinningProbability::gumbel_and_normal(int tokens, double deviation, double diagonal) {
+    const double other = deviation / std::sqrt(diagonal);
     const double step = resolution(tokens) * std::hypot(1, other) / stride;
     return {tokens, tabulate_gumbel_and_normal(deviation, step), tabulate_gumbel_and_normal(other, step)};
 }

@@ -18,10 +18,11 @@ struct TabulatedLaw {
 /// Pinned by: WinningProbability.TwoNormalEntriesAreClosedForm, GumbelNoiseGivesTheMeanSoftmax.
 class WinningProbability {
   public:
-    /// Normal noise, as in hardmax: the deviation of the diagonal entry; the others have 1/sqrt(2) of it.
-    static WinningProbability normal(int tokens, double deviation);
+    /// Normal noise, as in hardmax: the deviation of the diagonal entry; its variance is `diagonal` times that of the
+    /// others, 2 for tied attention.
+    static WinningProbability normal(int tokens, double deviation, double diagonal = 2);
     /// Gumbel plus normal noise: then p is the mean of softmax(h), h normal with these deviations.
-    static WinningProbability gumbel_and_normal(int tokens, double deviation);
+    static WinningProbability gumbel_and_normal(int tokens, double deviation, double diagonal = 2);
 
     /// p_b of the row whose diagonal entry is number `diagonal`; both of size T.
     void evaluate(const double* mean, int diagonal, double* probability);

@@ -24,11 +24,33 @@ constexpr double power_3[] = {3.08124389725, -0.198645140435, -0.0335788032089, 
     1.64591907333e-07, -3.37983270537e-08};
 constexpr double power_4[] = {5.05276013666, -0.254150336031, -0.0478988517615, 0.0066146720039,
     -0.00244126165991, 0.000298021651798, 3.08569717073e-05, -1.94235944743e-05};
-constexpr double power_5[] = {7.20902428816, -0.26750757046, -0.0559074906645, 0.012286401195,
-    -0.00458598905574, 0.000483177292187};
-constexpr double power_6[] = {9.5138284764, -0.240656174389, -0.0565325092708, 0.0191676156868,
-    -0.00737723088074, 0.000810917405297};
-constexpr double power_errors[] = {1e-12, 3e-8, 5e-6, 6e-5, 3e-4};  // relative
+constexpr double power_5[] = {7.20901253141, -0.267366235716, -0.055960396049, 0.0120743990786,
+    -0.00448017828758, 0.000553844664872, -4.1148632163e-05};
+constexpr double power_6[] = {9.5138645514, -0.240404797751, -0.0563701717741, 0.0185852676202,
+    -0.00770190587504, 0.00127874424098, 0.000126262498161, -0.000136855406542};
+constexpr double power_errors[] = {1e-12, 3e-8, 5e-6, 3e-5, 1e-4};  // relative
+constexpr double row_power_2[] = {0.6895191733154906, -0.04180068851317011, -0.010883008848554067,
+    -0.00022575658835193718, -6.767952339947758e-06, 1.1686570950887598e-05, 3.850327849649893e-06,
+    1.0254770784409728e-06, 2.2362909097434214e-07, 3.704214869559852e-08, 1.8947258831336633e-09,
+    -2.0040572812352053e-09, -1.2450457054224984e-09, -5.09541811521963e-10, -1.7078037595208428e-10,
+    -4.810277870470614e-11, -1.0506338854465724e-11, -9.904854714193334e-13, 6.488351522726532e-13,
+    5.577344142082552e-13, 2.908576157700793e-13, 1.2459304421508222e-13, 4.5335263321177877e-14,
+    1.4569075112991214e-14};
+constexpr double row_power_3[] = {1.0933854462659764, -0.002970810839782831, -0.015662747827754786,
+    -0.0003587071918152024, -8.848292535065805e-05, -8.049396562681554e-06, -1.031225834641214e-06,
+    6.528670912220313e-08, 1.0422369782492336e-07, 5.095615457362257e-08, 1.955356188076962e-08,
+    6.492937174029656e-09, 1.9186548877447862e-09, 4.914935056166136e-10, 9.792031074873364e-11,
+    6.940267804900202e-12, -6.8520467078059255e-12, -5.315699269647922e-12, -2.6934253438692934e-12,
+    -1.147065081807952e-12, -4.333044339999148e-13, -1.3930870346179347e-13};
+constexpr double row_power_4[] = {1.3807045483307245, 0.04929417667871466, -0.01674316434108336,
+    -0.00027911895948420917, -0.00012902256105712384, -2.2587097703363757e-05, -5.388275377049556e-06,
+    -1.0721252849815732e-06, -1.669235433349181e-07, -9.370008324793844e-09, 7.872392487895397e-09,
+    4.9424675602205426e-09, 2.0945499085156527e-09, 7.631947573916165e-10, 2.557105707734486e-10,
+    8.043243154842727e-11, 2.3740280574724437e-11, 6.1890596814162535e-12};
+constexpr double row_power_5[] = {1.6041171297486523, 0.10266393184640787, -0.015934680791272027,
+    -6.385236629793956e-05, -0.00013486671539303385, -2.951459010835933e-05, -7.891187709302416e-06,
+    -1.828343209137051e-06, -3.843637539913125e-07, -7.380784398935969e-08, -1.095794788241733e-08,
+    -1.2070324878488137e-09, 9.132277573042913e-10, 2.2118827602835012e-11};
 constexpr double angle_2[] = {std::numbers::inv_pi};
 constexpr double angle_3[] = {0.45151601458532897, -0.026825477181400725, -0.0010769849243012061,
     -0.00021249325827329968, -1.3816614822716375e-05, -1.7263819967591345e-06, -8.5501741964311151e-08,
@@ -52,7 +74,10 @@ constexpr double angle_6[] = {0.62161588298260839, -0.091729022238636812, -0.001
     -7.3195417980644251e-15, 3.8857805861880479e-16};
 // clang-format on
 
+constexpr double row_errors[] = {1e-12, 1e-12, 3e-12, 5e-9};
 constexpr std::array<std::span<const double>, 5> power_series{power_2, power_3, power_4, power_5, power_6};
+constexpr std::array<std::span<const double>, 4> row_series{row_power_2, row_power_3, row_power_4,
+                                                            row_power_5};
 constexpr std::array<std::span<const double>, 5> angle_series{angle_2, angle_3, angle_4, angle_5, angle_6};
 
 std::size_t row(int tokens) { return static_cast<std::size_t>(tokens - 2); }
@@ -79,18 +104,30 @@ std::vector<double> integral(std::span<const double> c) {
     return result;
 }
 
+template <std::size_t count>
+std::array<std::vector<double>, count> integrals(const std::array<std::span<const double>, count>& series) {
+    std::array<std::vector<double>, count> all;
+    for (std::size_t i = 0; i < count; ++i) all[i] = integral(series[i]);
+    return all;
+}
+
 }  // namespace
 
 double power(int tokens, double r) { return chebyshev(power_series[row(tokens)], 2 * r - 1); }
 
 double information(int tokens, double r) {
-    static const auto series = [] {
-        std::array<std::vector<double>, power_series.size()> all;
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] = integral(power_series[i]);
-        return all;
-    }();
+    static const auto series = integrals(power_series);
     return -chebyshev(series[row(tokens)], 2 * r - 1);
 }
+
+double row_power(int length, double r) { return chebyshev(row_series[row(length)], 2 * r - 1); }
+
+double row_information(int length, double r) {
+    static const auto series = integrals(row_series);
+    return -chebyshev(series[row(length)], 2 * r - 1);
+}
+
+double row_error(int length) { return row_errors[row(length)]; }
 
 double relative_error(int tokens) { return power_errors[row(tokens)]; }
 

@@ -21,4 +21,11 @@ double relative_error(int tokens);
 /// cos(angle) = q/Q, omega and h have cos(angle)^2 = q/Q.
 double disagreement(int tokens, double angle);
 
+/// The same for one row of untied attention, M = 2 to longest_row entries with independent noise of equal variance:
+///   F = p_M(r) r/E,    I_out = -int_0^r p_M,    dI_out/dq = F/2.
+inline constexpr int longest_row = 5;
+double row_power(int length, double r);
+double row_information(int length, double r);
+double row_error(int length);  ///< relative, of row_power
+
 }  // namespace bayesaim::channels::hardmax_universal
