@@ -96,9 +96,9 @@ class RowSoftmax final : public RowChannel {
     double beta_;
 };
 
-/// y marks the largest h of each row: the limit beta -> infinity of softmax. Scores are one-dimensional integrals for
-/// any length of a row (row_posterior). Averages are stored functions of (Q - q)/Q for rows of 2 and 3 entries, and
-/// sampled for longer ones.
+/// y marks the largest h of each row: the limit beta -> infinity of softmax. Scores are one-dimensional integrals
+/// for any length of a row (RowPosterior). Averages are stored functions of (Q - q)/Q for rows of 2 to 5 entries
+/// (hardmax_universal::longest_row), and sampled for longer ones.
 class RowHardmax final : public RowChannel {
   public:
     explicit RowHardmax(const Geometry& geometry);
