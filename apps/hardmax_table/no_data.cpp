@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include <Eigen/Core>
@@ -18,17 +19,13 @@ LabelClasses::LabelClasses(int tokens) {
     std::vector<int> labels(size, 0), image(size), permutation(size);
     while (true) {
         if (recursion.possible(labels)) {
-            std::vector<int> smallest = labels, best(size);
+            std::vector<int> smallest = labels;
             std::iota(permutation.begin(), permutation.end(), 0);
-            best = permutation;
             do {
                 for (std::size_t a = 0; a < size; ++a)
                     image[static_cast<std::size_t>(permutation[a])] =
                         permutation[static_cast<std::size_t>(labels[a])];
-                if (image < smallest) {
-                    smallest = image;
-                    best = permutation;
-                }
+                smallest = std::min(smallest, image);
             } while (std::next_permutation(permutation.begin(), permutation.end()));
             const auto [place, added] = known.try_emplace(smallest, representatives.size());
             if (added) {
@@ -36,7 +33,6 @@ LabelClasses::LabelClasses(int tokens) {
                 sizes.push_back(0);
             }
             sizes[place->second] += 1;
-            member[labels] = {place->second, best};
         }
         std::size_t digit = 0;
         while (digit < size && ++labels[digit] == tokens) labels[digit++] = 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <map>
 #include <vector>
 
 /// Exact numbers of p_T at r = 1, where omega = 0 or nearly so and one label of each class stands for its class.
@@ -9,13 +8,8 @@ namespace bayesaim::hardmax_table {
 /// Labels up to permutations of the tokens.
 struct LabelClasses {
     explicit LabelClasses(int tokens);
-    struct Member {
-        std::size_t kind;              // in `representatives`
-        std::vector<int> permutation;  // token a of the label is token permutation[a] of the representative
-    };
     std::vector<std::vector<int>> representatives;
     std::vector<double> sizes;
-    std::map<std::vector<int>, Member> member;  // all possible labels
 };
 
 struct NoData {

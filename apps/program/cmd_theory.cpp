@@ -136,7 +136,8 @@ int run(const Arguments& arguments) {
     if (small_width) {
         if (arguments.model.command.given("--width")) throw_conflict("--width", "--limit small-width");
         if (model.layers() > 1) throw_unavailable("--limit small-width", "for several layers");
-        if (model.prior(0).name() != "wishart")
+        // The limit is the same for tied and untied weights; see theory::SmallWidthCurve.
+        if (model.prior(0).name() != "wishart" && model.prior(0).name() != "bilinear")
             throw_unavailable("--limit small-width", fmt::format("for prior {}", model.prior(0).name()));
     }
     if (iterates && !arguments.plot.empty()) throw_conflict("--plot", "--trajectory");

@@ -67,6 +67,15 @@ TEST(TheoryCommand, SmallWidthLimitLeavesOneAtWeakRecovery) {
     EXPECT_NEAR(points[2]["estimation_error"].get<double>(), 1.8 * 0.2, 1e-10);
 }
 
+/// Untied: c = 2 alpha for softmax of two tokens, so that the same curve needs twice the samples.
+TEST(TheoryCommand, SmallWidthLimitOfUntiedAttention) {
+    const auto points =
+        bayesaim("theory --attention cross --limit small-width --alpha 0.48,0.9 --format json")
+            .json()["points"];
+    EXPECT_NEAR(points[0]["estimation_error"].get<double>(), 1, 1e-9);
+    EXPECT_NEAR(points[1]["estimation_error"].get<double>(), 1.8 * 0.2, 1e-10);
+}
+
 TEST(TheoryCommand, TrajectoryBeginsWithoutData) {
     const auto points =
         bayesaim("theory --width 0.5 --channel hardmax --alpha 1 --trajectory 5 --format json")
@@ -320,6 +329,21 @@ INSTANTIATE_TEST_SUITE_P(
         cli::BadCall{"theory --alpha 0.1 --limit zero", "--limit must be one of none, small-width"},
         cli::BadCall{"theory --alpha 0.1 --limit small-width --width 0.5",
                      "--width cannot be combined with --limit small-width"},
+        cli::BadCall{"theory --alpha 0.1 --attention cross --prior wishart",
+                     "--prior wishart cannot be combined with --attention cross"},
+        cli::BadCall{"theory --alpha 0.1 --attention cross --prior wigner",
+                     "prior wigner has symmetric weights"},
+        cli::BadCall{"theory --alpha 0.1 --prior bilinear", "prior bilinear has general weights"},
+        cli::BadCall{"theory --alpha 0.1 --attention masked",
+                     "softmax channel, masked attention: tokens must be at least 3"},
+        cli::BadCall{"theory --alpha 0.1 --attention cross --key-tokens 1",
+                     "softmax channel, cross attention: key tokens must be at least 2"},
+        cli::BadCall{"theory --alpha 0.1 --attention sideways",
+                     "--attention must be one of tied, cross, masked, got 'sideways'"},
+        cli::BadCall{"theory --alpha 0.1 --channel deep-softmax --attention cross",
+                     "--attention applies only to --channel linear, softmax or hardmax"},
+        cli::BadCall{"gd --alpha 0.1 --attention cross --dim 10",
+                     "gradient descent is not available for cross attention"},
         cli::BadCall{"theory --alpha 0.1 --limit small-width --prior wigner",
                      "--limit small-width is not available for prior wigner"},
         cli::BadCall{"theory --alpha 0.1 --trajectory 3 --plot a.png",

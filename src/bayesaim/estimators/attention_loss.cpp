@@ -71,6 +71,9 @@ AttentionLoss<Scalar>::AttentionLoss(const data::Dataset& data, const channels::
                                      ThreadPool& pool)
     : samples_(data.tokens->samples()), tokens_(data.tokens->tokens()), dim_(data.tokens->dim()) {
     const auto output = channel.smooth_output();
+    if (!channel.geometry().symmetric())
+        throw_unavailable("gradient descent",
+                          fmt::format("for {} attention", to_string(channel.geometry().attention)));
     if (!output) throw_invalid("channel", "one with a gradient, such as softmax or linear", channel.name());
     softmax_ = output->softmax;
     beta_ = output->beta;

@@ -37,6 +37,8 @@ Curve curve_of_width(double width, const char* colour) {
 
 // ---- hardmax ----------------------------------------------------------------------------------------------
 
+// Hardmax hardly sees the scale of S. Damped AMP overshoots it and comes back by 2% an iteration; undamped AMP is
+// there after 30 iterations.
 constexpr const char* hardmax_study = R"(
 channel = "hardmax"
 [[run]]
@@ -52,8 +54,8 @@ alpha = "log:0.05:20:<24|60>"
 estimator = "amp"
 width = <0.5|[0.1, 0.5, 2]>
 alpha = <[0.2, 0.5, 1]|[0.1, 0.2, 0.5, 1, 2, 5]>
-damping = 0.2
-max_iterations = 250
+damping = 0
+max_iterations = 60
 dim = 100
 seeds = <3|16>
 )";
@@ -118,8 +120,8 @@ alpha = "log:0.02:20:<24|60>"
 estimator = "amp"
 tokens = [3, 4]
 alpha = <[0.1, 0.3]|[0.05, 0.1, 0.2, 0.5, 1]>
-damping = 0.2
-max_iterations = 250
+damping = 0
+max_iterations = 60
 dim = <50|100>
 seeds = <2|8>
 )";
@@ -327,7 +329,7 @@ integration_points = <128|4096>
 estimator = "amp"
 alpha = "<0.3x:0.9x:3|0.2x:1.1x:10>"
 dim = <60|200>
-seeds = <3|8>
+seeds = <3|4>
 max_iterations = 80
 tolerance = 1e-5
 )";

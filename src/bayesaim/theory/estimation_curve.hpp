@@ -61,7 +61,7 @@ class SpectralCurve final : public EstimationCurve {
     std::vector<const spectral::SpectralLaw*> laws_;
 };
 
-/// Tied attention of small width, rho -> 0 with alpha/rho fixed. alpha and qhat are in units of rho, D in
+/// Tied or untied attention of small width, rho -> 0 with alpha/rho fixed. alpha and qhat are in units of rho, D in
 /// units of 1/rho, so that D stands for t = rho/qhat:
 ///   E(t) = t (2 - t) for t <= 1, 1 beyond;   I_in(x) = (x - 2 log x - 1/x)/4 for x = 1/t >= 1, 0 below.
 /// Large width needs no curve of its own: it is the semicircle law.
