@@ -56,7 +56,7 @@ class Batch {
 };
 
 Node two_tokens(double r) {
-    const auto value = channels::hardmax_pair::averages(ratio(r), channels::hardmax_pair::Score::exact);
+    const auto value = channels::hardmax_pair::tied_averages(ratio(r), channels::hardmax_pair::Score::exact);
     return {2, r, 0, 0, 0, value.power / r, value.information};
 }
 

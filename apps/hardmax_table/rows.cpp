@@ -34,7 +34,8 @@ double row_power(int length, double r, double step) {
     std::vector<double> factorial{1};
     for (int i = 1; i <= gaps; ++i) factorial.push_back(factorial.back() * i);
     channels::RowPosterior posterior;
-    std::vector<double> omega(static_cast<std::size_t>(length), 0), g(omega.size());
+    const std::vector<double> variance(static_cast<std::size_t>(length), 1);
+    std::vector<double> omega(variance.size(), 0), g(omega.size());
     // exp(-k' C^-1 k/2), C^-1 = (2/s) (1 - 11'/M), det C = (s/2)^(M-1) M
     const double norm = std::pow(std::numbers::pi * s, -0.5 * gaps) / std::sqrt(length);
     double sum = 0;
@@ -43,7 +44,7 @@ double row_power(int length, double r, double step) {
             if (depth == gaps) {
                 const double density = norm * std::exp(-(squares - total * total / length) / s);
                 if (product * density < 1e-25) return;
-                const double z = std::exp(posterior.evaluate(omega, 0, 1, g));
+                const double z = std::exp(posterior.evaluate(omega, 0, variance, g));
                 double power = 0;
                 for (const double entry : g) power += entry * entry;
                 sum += product * density * z * power;

@@ -37,7 +37,7 @@ Run run_once(const Arguments& arguments, const model::Model& model, const data::
     estimators::AmpOptions options = arguments.amp.options;
     experiments::set_initial(arguments.initial, model, problem, synthetic.seed, options, pool);
     options.measure = [&](std::span<const linalg::Matrix> estimates) {
-        return data::estimation_errors(estimates, problem.weights);
+        return data::estimation_errors(model.channel().geometry(), estimates, problem.weights);
     };
     options.progress = [&](const estimators::AmpIteration& now) {
         progress.update(static_cast<double>(now.iteration) / options.max_iterations,
@@ -150,7 +150,8 @@ int run(const Arguments& arguments) {
                                  {"test_samples", arguments.test_samples}});
     arguments.amp.describe(report.configuration);
 
-    const theory::SpectralCurve curve(model.laws());
+    const auto made = theory::make_curve(model.laws(), model.channel().geometry());
+    const theory::EstimationCurve& curve = *made;
     theory::StateEvolutionOptions theory_options;
     theory_options.integration.pool = &pool;
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));

@@ -98,11 +98,11 @@ int run(Arguments arguments) {
                     {"samples", header.samples},
                     {"predicted_error", result.predicted_error.trace()},
                     {"measured_error", nullptr}};
-    if (model.layers() > 1) point["predicted_layer_errors"] = linalg::diagonal_value(result.predicted_error);
+    if (model.channel().components() > 1) point["predicted_layer_errors"] = linalg::diagonal_value(result.predicted_error);
     if (!contents.weights.empty()) {
-        const linalg::Overlap error = data::estimation_errors(result.estimates, contents.weights);
+        const linalg::Overlap error = data::estimation_errors(model.channel().geometry(), result.estimates, contents.weights);
         point["measured_error"] = error.trace();
-        if (model.layers() > 1) point["measured_layer_errors"] = linalg::diagonal_value(error);
+        if (model.channel().components() > 1) point["measured_layer_errors"] = linalg::diagonal_value(error);
     }
     point["training_fit"] = estimators::mean_squared_distance(fitted.plug_in, outputs);
     point["iterations"] = result.record.size();

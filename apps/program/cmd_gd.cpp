@@ -210,7 +210,8 @@ int run(Arguments arguments) {
     arguments.check_writable();
     for (const std::string& file : {arguments.record, arguments.starts_record, arguments.checkpoint})
         check_writable(file);
-    const theory::SpectralCurve curve(model.laws());
+    const auto made = theory::make_curve(model.laws(), model.channel().geometry());
+    const theory::EstimationCurve& curve = *made;
     ThreadPool pool(arguments.thread_count());
     catch_interrupts();
 

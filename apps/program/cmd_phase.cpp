@@ -57,7 +57,8 @@ int run(const Arguments& arguments) {
         model::ModelOptions at_width = arguments.model.options;
         at_width.widths = {width_values[i]};
         const model::Model model = model::make_model(at_width);
-        const theory::SpectralCurve curve(model.laws());
+        const auto made = theory::make_curve(model.laws(), channel.geometry());
+        const theory::EstimationCurve& curve = *made;
         Row& row = rows[i];
         row = {width_values[i], strong_recovery(curve, channel)};
         row.alphas = alphas.values(row.threshold);

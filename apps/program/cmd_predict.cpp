@@ -76,11 +76,11 @@ int run(const Arguments& arguments) {
     if (estimate.error.trace() > 0) {
         const std::vector<linalg::Matrix> nothing(estimate.weights.size(), linalg::Matrix::Zero(dim, dim));
         expected = channel->generalization(
-            {data::estimation_errors(estimate.weights, nothing), estimate.error}, {.pool = &pool});
+            {data::estimation_errors(channel->geometry(), estimate.weights, nothing), estimate.error}, {.pool = &pool});
     }
     // Outputs of the file contain label noise, which no prediction can know.
     const double noise = data::number_attribute(estimate.attributes, "label_noise").value_or(0) *
-                         (channel->geometry().symmetric() ? channel->outputs() : channel->pairs());
+                         channel->geometry().seen_outputs();
     const bool labelled = contents.data.outputs.size() > 0;
     const channels::Rows targets = channels::output_values(*channel, contents.data.outputs);
     const auto measured = [&](const channels::Rows& predicted) {

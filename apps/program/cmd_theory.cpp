@@ -28,16 +28,17 @@ struct Arguments : CommonArguments {
 /// One curve of the family: a model, its threshold and its points.
 struct Curve {
     model::Model model;
-    theory::SpectralCurve spectral;
-    theory::SmallWidthCurve small_width{};
-    bool of_small_width;
+    std::unique_ptr<EstimationCurve> curve;
     std::vector<Record> points{};
 
-    Curve(model::Model of, bool small)
-        : model(std::move(of)), spectral(model.laws()), of_small_width(small) {}
-    const EstimationCurve& prior() const {
-        return of_small_width ? static_cast<const EstimationCurve&>(small_width) : spectral;
+    Curve(model::Model of, bool small_width) : model(std::move(of)) {
+        if (small_width) {
+            curve = std::make_unique<theory::SmallWidthCurve>();
+        } else {
+            curve = theory::make_curve(model.laws(), model.channel().geometry());
+        }
     }
+    const EstimationCurve& prior() const { return *curve; }
     std::optional<double> threshold() const { return strong_recovery(prior(), model.channel()); }
     std::string label() const {
         const auto parameters = model.prior(0).parameters();
@@ -77,7 +78,7 @@ std::string title_of(const std::vector<std::unique_ptr<Curve>>& curves, const Ar
             if (name == known) title += fmt::format(", {} = {:g}", symbol, value);
         }
     }
-    if (curves.size() == 1 && !curves.front()->of_small_width && !curves.front()->label().empty())
+    if (curves.size() == 1 && arguments.limit == "none" && !curves.front()->label().empty())
         title += ", " + curves.front()->label();
     return title;
 }
@@ -136,6 +137,10 @@ int run(const Arguments& arguments) {
     if (small_width) {
         if (arguments.model.command.given("--width")) throw_conflict("--width", "--limit small-width");
         if (model.layers() > 1) throw_unavailable("--limit small-width", "for several layers");
+        if (model.channel().components() > 1)
+            throw_unavailable("--limit small-width",
+                              "for self and causal attention, where it is that of cross-attention with as many "
+                              "informative outputs");
         // The limit is the same for tied and untied weights; see theory::SmallWidthCurve.
         if (model.prior(0).name() != "wishart" && model.prior(0).name() != "bilinear")
             throw_unavailable("--limit small-width", fmt::format("for prior {}", model.prior(0).name()));

@@ -80,7 +80,9 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
           },
           "tied: queries and keys share their weights (S symmetric)\n"
           "cross: any S, queries and keys are two sets of tokens\n"
-          "masked: any S, one set of tokens, no token attends to itself")
+          "masked: any S, one set of tokens, no token attends to itself\n"
+          "self: any S, one set of tokens; approximate, see docs/theory.md\n"
+          "causal: the same, and token a attends to tokens b <= a only")
         .default_text("tied");
     add("key_tokens", of_channel.key_tokens,
         "number of key tokens of cross-attention (0: as many as tokens)");

@@ -171,13 +171,13 @@ class PythonChannel final : public PythonSubclass<Channel> {
 /// A method of order parameters, called without the lock.
 template <auto method>
 auto at_order_parameters(const Channel& channel, const py::object& overlap, const py::object& error) {
-    const OrderParameters at{covariance("overlap", overlap, channel.layers()),
-                             covariance("error", error, channel.layers())};
+    const OrderParameters at{covariance("overlap", overlap, channel.components()),
+                             covariance("error", error, channel.components())};
     return without_lock([&] { return (channel.*method)(at, {}); });
 }
 
 /// Columns of htilde.
-Eigen::Index columns(const Channel& channel) { return channel.layers() * channel.pairs(); }
+Eigen::Index columns(const Channel& channel) { return channel.components() * channel.pairs(); }
 
 py::array draw(const Channel& channel, const py::object& index, const py::object& seed,
                const py::object& first_sample) {
@@ -196,7 +196,7 @@ struct Samples {
     Samples(const Channel& channel, const py::object& y, const py::object& centre, const py::object& v)
         : outputs(output_rows(y, channel.geometry().queries, channel.geometry().keys)),
           omega(rows("omega", centre, columns(channel))),
-          variance(covariance("variance", v, channel.layers())) {
+          variance(covariance("variance", v, channel.components())) {
         check_size("rows of omega", omega.rows(), outputs.rows());
         if (!(linalg::determinant(variance) > 0))
             throw_invalid("variance", "positive", linalg::determinant(variance));
@@ -223,7 +223,7 @@ py::tuple score_with_slope(const Channel& channel, const py::object& outputs, co
 
 py::array predict(const Channel& channel, const py::object& omega, const py::object& variance) {
     const Rows centre = rows("omega", omega, columns(channel));
-    const Overlap v = covariance("variance", variance, channel.layers());
+    const Overlap v = covariance("variance", variance, channel.components());
     Rows prediction(centre.rows(), channel.outputs());
     without_lock([&] { channel.predict(centre, v, prediction); });
     return to_array(std::move(prediction));

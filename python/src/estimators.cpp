@@ -24,7 +24,7 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
                  const py::object& initial, const py::object& initial_error, std::uint64_t seed,
                  std::size_t threads, const py::object& progress) {
     check_data(dataset, model.channel());
-    const int layers = model.layers();
+    const int layers = model.channel().components();
     const bool known = !dataset.weights.empty();
     std::optional<std::string> start;
     if (py::isinstance<py::str>(initial)) {
@@ -38,7 +38,7 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
     if (!initial_error.is_none()) error = covariance("initial_error", initial_error, layers);
     if (known) {
         options.measure = [&](std::span<const linalg::Matrix> estimates) {
-            return data::estimation_errors(estimates, dataset.weights);
+            return data::estimation_errors(model.channel().geometry(), estimates, dataset.weights);
         };
     }
     Watch watch(progress);
@@ -66,7 +66,7 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
                  "predicted_error_matrix"_a = to_array(result.predicted_error), "error_matrix"_a = py::none(),
                  "changes"_a = column(record, &Row::change), "seconds"_a = column(record, &Row::seconds));
     if (known) {
-        const Overlap measured = data::estimation_errors(result.estimates, dataset.weights);
+        const Overlap measured = data::estimation_errors(model.channel().geometry(), result.estimates, dataset.weights);
         out["error"] = measured.trace();
         out["error_matrix"] = to_array(measured);
     }
@@ -181,7 +181,7 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel, const
 py::tuple predict(const PythonDataset& dataset, const py::object& estimates, const py::object& error,
                   const Channel& channel, std::size_t threads) {
     const std::vector<linalg::Matrix> matrices = symmetric_matrices("estimate", estimates);
-    const Overlap c = covariance("error", error, channel.layers());
+    const Overlap c = covariance("error", error, channel.components());
     auto result = without_lock(threads, [&](ThreadPool& pool) {
         return estimators::predict(dataset.tokens(), dataset.data.keys(), matrices, c, channel, pool);
     });

@@ -38,7 +38,7 @@ struct TheorySettings {
     }
     std::unique_ptr<EstimationCurve> curve_of(const Model& model) const {
         if (small_width) return std::make_unique<theory::SmallWidthCurve>();
-        return std::make_unique<theory::SpectralCurve>(model.laws());
+        return theory::make_curve(model.laws(), model.channel().geometry());
     }
 };
 
@@ -65,7 +65,7 @@ py::list curve(const std::vector<const Model*>& models, const Array& alpha, cons
     std::vector<std::unique_ptr<EstimationCurve>> priors;
     for (const Model* model : models) priors.push_back(settings.curve_of(*model));
     const channels::Channel& channel = models.front()->channel();
-    const int layers = models.front()->layers();
+    const int layers = models.front()->channel().components();
     const auto count = static_cast<std::size_t>(alpha.size());
     std::vector<TheoryPoint> points;
     for (std::size_t i = 0; i < count; ++i) points.push_back(missing_point(alpha.data()[i], layers));
@@ -142,7 +142,7 @@ py::array trajectory(const Model& model, double alpha, int iterations, bool info
         return state_evolution_trajectory(*prior, model.channel(), alpha, iterations, start_of(informed),
                                           settings.with_pool(&pool));
     });
-    return history(points, model.layers(), [](const auto& point) { return point.error; });
+    return history(points, model.channel().components(), [](const auto& point) { return point.error; });
 }
 
 std::optional<double> strong_recovery(const Model& model, const TheorySettings& settings) {

@@ -33,8 +33,8 @@ std::vector<numerics::Estimate> average(const Channel& channel, const OrderParam
                                         const Integration& integration, Eigen::Index functions, Add add) {
     check_at_least("shifts of the integration", integration.shifts, 2);
     check_at_least("points of the integration", integration.points, 1);
-    check_parameters(parameters, channel.layers());
-    const Eigen::Index all = channel.layers() * channel.pairs();
+    check_parameters(parameters, channel.components());
+    const Eigen::Index all = channel.components() * channel.pairs();
     const double v = channel.geometry().variance_factor();
     const Overlap known = linalg::lower_root(v * parameters.overlap),
                   rest = linalg::lower_root(v * parameters.error);
@@ -102,10 +102,11 @@ ScalarParameters::ScalarParameters(const OrderParameters& parameters, double var
 void Channel::check_outputs(const ConstRowsRef& outputs) const {
     const Geometry shape = geometry();
     check_size("columns of the outputs", outputs.cols(), shape.outputs());
-    Eigen::RowVectorXd row(shape.row_length());
+    Eigen::RowVectorXd row;
     for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
         for (int a = 0; a < shape.queries; ++a) {
             int seen = 0;  // what is not seen may be anything
+            row.resize(shape.row_length(a));
             for (int b = 0; b < shape.keys; ++b) {
                 if (shape.sees(a, b)) row[seen++] = outputs(i, a * shape.keys + b);
             }
@@ -151,15 +152,15 @@ Overlap Channel::score_with_slope(const ConstRowsRef& outputs, const ConstRowsRe
     // Fourth-order differences along each direction, of all samples at once; only the trace is needed.
     const double step = slope_step() * std::sqrt(variance.diagonal().minCoeff());
     const double shift[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
-    Overlap sum = linalg::zero_overlap(layers());
+    Overlap sum = linalg::zero_overlap(components());
     Rows displaced = omega, moved(omega.rows(), omega.cols());
-    for (int k = 0; k < layers(); ++k) {
+    for (int k = 0; k < components(); ++k) {
         for (int p = 0; p < pairs(); ++p) {
             const Eigen::Index column = k * pairs() + p;
             for (std::size_t i = 0; i < 4; ++i) {
                 displaced.col(column) = omega.col(column).array() + shift[i] * step;
                 score(outputs, displaced, variance, moved, no_log_z);
-                for (int l = 0; l < layers(); ++l)
+                for (int l = 0; l < components(); ++l)
                     sum(l, k) -= weight[i] / (12 * step) * moved.col(l * pairs() + p).sum();
             }
             displaced.col(column) = omega.col(column);
@@ -194,7 +195,7 @@ void Channel::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRe
 
 ScorePower Channel::score_power(const OrderParameters& parameters, const Integration& integration) const {
     const Overlap variance = geometry().variance_factor() * parameters.error;
-    const Eigen::Index size = layers();
+    const Eigen::Index size = components();
     const auto averages = average(
         *this, parameters, integration, size * size, [&](const Sample& sample, Eigen::VectorXd& sums) {
             Rows y(sample.index.rows(), outputs()), g(sample.index.rows(), size * pairs());
@@ -238,7 +239,7 @@ std::optional<double> Channel::information(const OrderParameters& parameters,
 
 GeneralizationError Channel::generalization(const OrderParameters& parameters,
                                             const Integration& integration) const {
-    const Overlap none = linalg::zero_overlap(layers());
+    const Overlap none = linalg::zero_overlap(components());
     const auto averages =
         average(*this, parameters, integration, 2, [&](const Sample& sample, Eigen::VectorXd& sums) {
             Rows truth(sample.index.rows(), outputs()), other = truth, plugged = truth;

@@ -20,7 +20,8 @@
 /// otherwise (Geometry). One sample is one row; outputs have T x T columns (queries x keys), row by row.
 ///
 /// With L layers htilde, omega and g have L K columns, layer by layer: pair p of layer l is column l K + p. V
-/// is L x L, the covariance between layers of one pair.
+/// is L x L, the covariance between layers of one pair. The two parts of S in self-attention (Geometry) stand like
+/// two layers; layers and parts are called components.
 namespace bayesaim::channels {
 
 using linalg::Overlap;
@@ -85,6 +86,8 @@ class Channel {
     virtual int layers() const { return 1; }  ///< L
     /// Which pairs of tokens are seen; tied attention unless overridden.
     virtual Geometry geometry() const { return {Attention::tied, tokens(), tokens()}; }
+    /// Size of the order parameters: L, or 2 for the parts of S.
+    int components() const { return layers() * geometry().parts(); }
     int pairs() const { return geometry().pairs(); }      ///< K
     int outputs() const { return geometry().outputs(); }  ///< columns of y
 

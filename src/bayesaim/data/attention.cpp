@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/denoisers/parts.hpp"
 #include "bayesaim/linalg/decompositions.hpp"
 
 namespace bayesaim::data {
@@ -57,8 +58,8 @@ class Dots {
 }  // namespace
 
 template <class Scalar>
-AttentionMap<Scalar>::AttentionMap(const linalg::ConstMatrixRef& weights)
-    : half_(half_of(weights).cast<Scalar>()), trace_(weights.trace()) {}
+AttentionMap<Scalar>::AttentionMap(const linalg::ConstMatrixRef& weights, bool antisymmetric)
+    : half_(half_of(weights).cast<Scalar>()), trace_(weights.trace()), antisymmetric_(antisymmetric) {}
 
 template <class Scalar>
 void AttentionMap<Scalar>::indices(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens,
@@ -72,10 +73,13 @@ void AttentionMap<Scalar>::indices(const TokenSource::BlockOf<Scalar>& block, Ei
         for (int a = 0; a < count; ++a) {
             const Scalar* x = block.col(i * tokens + a).data();
             const Scalar* lx = projected.col(i * tokens + a).data();
-            index(i, pair_index(a, a, count)) = scale * (2.0 * dots.one(x, lx) - trace_);
+            index(i, pair_index(a, a, count)) =
+                antisymmetric_ ? 0 : scale * (2.0 * dots.one(x, lx) - trace_);
             for (int b = a + 1; b < count; ++b) {
+                const Scalar* y = block.col(i * tokens + b).data();
+                const Scalar* ly = projected.col(i * tokens + b).data();
                 const double product =
-                    dots.two(x, lx, block.col(i * tokens + b).data(), projected.col(i * tokens + b).data());
+                    antisymmetric_ ? double(dots.one(x, ly)) - double(dots.one(y, lx)) : dots.two(x, lx, y, ly);
                 index(i, pair_index(a, b, count)) = scale * std::numbers::sqrt2 * product;
             }
         }
@@ -152,11 +156,18 @@ void accumulate_bilinear(const channels::Geometry& geometry, const TokenSource::
     mixed.resize(keys.rows(), queries.cols());
     Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> weights =
         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>::Zero(geometry.keys, geometry.queries);
+    const int pairs = geometry.pairs();
     for (Eigen::Index i = 0; i < g.rows(); ++i) {
-        Eigen::Index pair = 0;
         for (int a = 0; a < geometry.queries; ++a) {
             for (int b = 0; b < geometry.keys; ++b) {
-                if (geometry.sees(a, b)) weights(b, a) = static_cast<Scalar>(g(i, pair++));
+                if (geometry.parts() == 2) {
+                    const int p = geometry.pair(a, b);
+                    const double entry =
+                        a == b ? g(i, p) : (g(i, p) + (a < b ? 1 : -1) * g(i, pairs + p)) / std::numbers::sqrt2;
+                    weights(b, a) = static_cast<Scalar>(entry);
+                } else if (geometry.sees(a, b)) {
+                    weights(b, a) = static_cast<Scalar>(g(i, geometry.pair(a, b)));
+                }
             }
         }
         mixed.middleCols(i * geometry.queries, geometry.queries) =
@@ -190,42 +201,60 @@ template void accumulate_transpose<double>(const TokenSource::Block&, Eigen::Ind
 template void accumulate_transpose<float>(const TokenSource::BlockOf<float>&, Eigen::Index,
                                           const channels::ConstRowsRef&, linalg::FloatMatrix&, Matrix&);
 
+std::vector<Matrix> components_of(const channels::Geometry& geometry, std::span<const Matrix> weights) {
+    if (geometry.parts() == 1 || weights.empty()) return {weights.begin(), weights.end()};
+    check_size("number of weights", static_cast<long long>(weights.size()), 1);
+    auto [symmetric, antisymmetric] = denoisers::parts_of(weights[0]);
+    return {std::move(symmetric), std::move(antisymmetric)};
+}
+
+std::vector<Matrix> from_components(const channels::Geometry& geometry, std::vector<Matrix> components) {
+    if (geometry.parts() == 1) return components;
+    return {components[0] + components[1]};
+}
+
+template <class Scalar>
+std::vector<AttentionMap<Scalar>> attention_maps(const channels::Geometry& geometry,
+                                                 std::span<const Matrix> components) {
+    std::vector<AttentionMap<Scalar>> maps;
+    for (const Matrix& component : components)
+        maps.emplace_back(component, geometry.parts() == 2 && maps.size() == 1);
+    return maps;
+}
+template std::vector<AttentionMap<double>> attention_maps(const channels::Geometry&, std::span<const Matrix>);
+template std::vector<AttentionMap<float>> attention_maps(const channels::Geometry&, std::span<const Matrix>);
+
 channels::Rows attention_indices(const TokenSource& source, std::span<const Matrix> weights,
                                  ThreadPool& pool) {
-    check_weights("weights", weights, source.dim());
-    const Eigen::Index pairs = source.tokens() * (source.tokens() + 1) / 2;
-    std::vector<AttentionMap<double>> maps;
-    for (const Matrix& layer : weights) maps.emplace_back(layer);
-    channels::Rows index(source.samples(), static_cast<Eigen::Index>(weights.size()) * pairs);
-    parallel_for(pool, static_cast<std::size_t>(source.samples()), samples_per_block(source),
-                 [&](Range range) {
-                     Matrix scratch, projected;
-                     const auto block = source.block(range, scratch);
-                     auto rows = index.middleRows(static_cast<Eigen::Index>(range.begin),
-                                                  static_cast<Eigen::Index>(range.size()));
-                     for (std::size_t l = 0; l < maps.size(); ++l) {
-                         maps[l].indices(block, source.tokens(), projected,
-                                         rows.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs));
-                     }
-                 });
-    return index;
+    const auto tokens = static_cast<int>(source.tokens());
+    return attention_indices({channels::Attention::tied, tokens, tokens}, source, source, weights, pool);
 }
 
 channels::Rows attention_indices(const channels::Geometry& geometry, const TokenSource& queries,
                                  const TokenSource& keys, std::span<const Matrix> weights, ThreadPool& pool) {
-    if (geometry.symmetric()) return attention_indices(queries, weights, pool);
     check_weights("weights", weights, queries.dim());
-    check_size("number of weights", static_cast<long long>(weights.size()), 1);
-    const BilinearMap<double> map(weights[0], geometry);
-    channels::Rows index(queries.samples(), geometry.pairs());
+    const std::vector<Matrix> components = components_of(geometry, weights);
+    const bool bilinear = geometry.variance_factor() == 1;
+    if (bilinear) check_size("number of weights", static_cast<long long>(weights.size()), 1);
+    const auto maps = bilinear ? std::vector<AttentionMap<double>>() : attention_maps<double>(geometry, components);
+    const BilinearMap<double> bilinear_map(bilinear ? weights[0] : Matrix(), geometry);
+    const Eigen::Index pairs = geometry.pairs();
+    channels::Rows index(queries.samples(), static_cast<Eigen::Index>(components.size()) * pairs);
     parallel_for(pool, static_cast<std::size_t>(queries.samples()), samples_per_block(queries),
                  [&](Range range) {
                      Matrix scratch, key_scratch, projected;
                      const auto block = queries.block(range, scratch);
-                     const bool same = &keys == &queries;
-                     map.indices(block, same ? block : keys.block(range, key_scratch), projected,
-                                 index.middleRows(static_cast<Eigen::Index>(range.begin),
-                                                  static_cast<Eigen::Index>(range.size())));
+                     auto rows = index.middleRows(static_cast<Eigen::Index>(range.begin),
+                                                  static_cast<Eigen::Index>(range.size()));
+                     if (bilinear) {
+                         const bool same = &keys == &queries;
+                         bilinear_map.indices(block, same ? block : keys.block(range, key_scratch), projected,
+                                              rows);
+                     }
+                     for (std::size_t l = 0; l < maps.size(); ++l) {
+                         maps[l].indices(block, queries.tokens(), projected,
+                                         rows.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs));
+                     }
                  });
     return index;
 }

@@ -12,13 +12,14 @@ namespace bayesaim::data {
 /// The forward map of one attention layer,
 ///   htilde_ab = tau_ab (x_a' S x_b - delta_ab Tr S) / sqrt(d)     over the pairs a <= b,
 /// for the samples of a block. With S = L + L' for a triangle L, x_a' S x_b = x_a' (L x_b) + x_b' (L x_a):
-/// half a product of the tokens with a d x d matrix, in the precision of Scalar, double or float.
+/// half a product of the tokens with a d x d matrix, in the precision of Scalar, double or float. The antisymmetric
+/// part of S in self-attention is L - L', and has the other sign.
 template <class Scalar>
 class AttentionMap {
   public:
     using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
 
-    explicit AttentionMap(const linalg::ConstMatrixRef& weights);
+    explicit AttentionMap(const linalg::ConstMatrixRef& weights, bool antisymmetric = false);
 
     /// `projected` is scratch memory.
     void indices(const TokenSource::BlockOf<Scalar>& block, Eigen::Index tokens, Matrix& projected,
@@ -27,6 +28,7 @@ class AttentionMap {
   private:
     linalg::LowerFactor<Scalar> half_;  // the lower triangle of S, half of the diagonal
     double trace_;
+    bool antisymmetric_;
 };
 
 /// The transpose of the forward map: lower += sum_i X_i G_i X_i' over the samples of a block, on the lower
@@ -59,11 +61,24 @@ class BilinearMap {
     channels::Geometry geometry_;
 };
 
-/// Its transpose: sum += sum_i X_i G_i Z_i' over the samples of a block, G_ab = g_ab.
+/// Its transpose: sum += sum_i X_i G_i Z_i' over the samples of a block, G_ab = g_ab. If g has two parts, G is the sum
+/// of both, and so are the symmetric and the antisymmetric part of the result.
 template <class Scalar>
 void accumulate_bilinear(const channels::Geometry& geometry, const TokenSource::BlockOf<Scalar>& queries,
                          const TokenSource::BlockOf<Scalar>& keys, const channels::ConstRowsRef& g,
                          Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& mixed, linalg::Matrix& sum);
+
+/// What the maps act on: one symmetric matrix per layer, S itself, or its symmetric and antisymmetric part.
+std::vector<linalg::Matrix> components_of(const channels::Geometry& geometry,
+                                          std::span<const linalg::Matrix> weights);
+/// The reverse: one matrix for each layer.
+std::vector<linalg::Matrix> from_components(const channels::Geometry& geometry,
+                                            std::vector<linalg::Matrix> components);
+
+/// The maps of tied attention, or of the parts of S.
+template <class Scalar>
+std::vector<AttentionMap<Scalar>> attention_maps(const channels::Geometry& geometry,
+                                                 std::span<const linalg::Matrix> components);
 
 /// htilde of all samples, n x L K, layer by layer. Tied attention, or `keys` as the geometry needs them.
 channels::Rows attention_indices(const TokenSource& source, std::span<const linalg::Matrix> weights,

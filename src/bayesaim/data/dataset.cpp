@@ -61,7 +61,7 @@ TestSet make_test_set(std::span<const Matrix> weights, const channels::Channel& 
                             Precision::double_precision, pool, Purpose::test_key_tokens);
     result.targets.resize(samples, channel.outputs());
     channel.predict(attention_indices(geometry, *result.tokens, result.keys(), weights, pool),
-                    linalg::zero_overlap(channel.layers()), result.targets);
+                    linalg::zero_overlap(channel.components()), result.targets);
     return result;
 }
 
@@ -95,7 +95,8 @@ linalg::Overlap self_overlaps(std::span<const Matrix> weights) {
     return result;
 }
 
-linalg::Overlap estimation_errors(std::span<const Matrix> estimates, std::span<const Matrix> weights) {
+linalg::Overlap estimation_errors(const channels::Geometry& geometry, std::span<const Matrix> estimates,
+                                  std::span<const Matrix> weights) {
     check_size("number of estimates", static_cast<long long>(estimates.size()),
                static_cast<long long>(weights.size()));
     std::vector<Matrix> differences;
@@ -103,11 +104,16 @@ linalg::Overlap estimation_errors(std::span<const Matrix> estimates, std::span<c
         check_size("dimension of an estimate", estimates[l].rows(), weights[l].rows());
         differences.push_back(estimates[l] - weights[l]);
     }
-    return self_overlaps(differences);
+    return self_overlaps(components_of(geometry, differences));
+}
+
+linalg::Overlap estimation_errors(std::span<const Matrix> estimates, std::span<const Matrix> weights) {
+    return estimation_errors(channels::Geometry{}, estimates, weights);
 }
 
 double estimation_error(const linalg::Matrix& estimate, const linalg::Matrix& weights) {
-    return estimation_errors({&estimate, 1}, {&weights, 1})(0, 0);
+    check_size("dimension of an estimate", estimate.rows(), weights.rows());
+    return (estimate - weights).squaredNorm() / static_cast<double>(weights.rows());
 }
 
 }  // namespace bayesaim::data

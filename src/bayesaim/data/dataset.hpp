@@ -69,9 +69,13 @@ void check_outputs(const channels::Channel& channel, const Dataset& data);
 /// Tr(S_l S_k) / d, L x L.
 linalg::Overlap self_overlaps(std::span<const linalg::Matrix> weights);
 
-/// Tr((estimate_l - S_l)(estimate_k - S_k)) / d, L x L.
-linalg::Overlap estimation_errors(std::span<const linalg::Matrix> estimates,
+/// Tr((estimate_l - S_l)'(estimate_k - S_k)) / d, L x L; with two parts of S that of the parts, diag(E_s, E_a).
+linalg::Overlap estimation_errors(const channels::Geometry& geometry,
+                                  std::span<const linalg::Matrix> estimates,
                                   std::span<const linalg::Matrix> weights);
+
+linalg::Overlap estimation_errors(std::span<const linalg::Matrix> estimates,
+                                  std::span<const linalg::Matrix> weights);  ///< each S as a whole
 
 /// ||estimate - weights||_F^2 / d
 double estimation_error(const linalg::Matrix& estimate, const linalg::Matrix& weights);

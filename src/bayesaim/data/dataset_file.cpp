@@ -69,7 +69,7 @@ std::vector<Matrix> read_weights(const Hdf5Array& weights) {
     return result;
 }
 
-/// C of an estimate of several layers.
+/// C of an estimate of several layers, or of the two parts of S.
 linalg::Overlap read_error(const Hdf5Reader& reader, Eigen::Index layers) {
     const Hdf5Array array = reader.array("error", "(1, layers, layers)");
     if (array.shape != Shape{1, layers, layers})
@@ -202,7 +202,9 @@ Estimate read_estimate(const std::string& file) {
     const auto error = number_attribute(result.attributes, "predicted_error");
     if (!error) throw_invalid(fmt::format("'{}': attribute predicted_error", file), "in the file", "none");
     check_non_negative(fmt::format("'{}': attribute predicted_error", file), *error);
-    result.error = layers == 1 ? linalg::scalar_overlap(*error) : read_error(reader, layers);
+    // One layer has two errors if its parts have errors of their own.
+    const Eigen::Index components = layers == 1 && reader.has("error") ? 2 : layers;
+    result.error = components == 1 ? linalg::scalar_overlap(*error) : read_error(reader, components);
     return result;
 }
 
@@ -219,7 +221,8 @@ void write_estimate(const std::string& file, const Estimate& estimate) {
     const auto layers = static_cast<Eigen::Index>(estimate.weights.size());
     Hdf5Writer out(file, layers * estimate.weights[0].size() * 8);
     write_weights(estimate.weights, out);
-    if (layers > 1) out.write("error", {1, layers, layers}, estimate.error.data());
+    const Eigen::Index components = estimate.error.rows();
+    if (components > 1) out.write("error", {1, components, components}, estimate.error.data());
     Attributes attributes = estimate.attributes;
     attributes["predicted_error"] = estimate.error.trace();
     out.finish(attributes);

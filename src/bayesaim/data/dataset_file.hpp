@@ -56,7 +56,7 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
 /// Estimated weights of every layer, and their error.
 struct Estimate {
     std::vector<linalg::Matrix> weights;
-    linalg::Overlap error;  ///< C, L x L; its trace is the attribute predicted_error
+    linalg::Overlap error;  ///< C, L x L, or 2 x 2 of the parts of S; its trace is the attribute predicted_error
     Attributes attributes;
 };
 void write_estimate(const std::string& file, const Estimate& estimate);

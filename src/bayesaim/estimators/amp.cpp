@@ -9,7 +9,8 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/denoisers/joint.hpp"
+#include "bayesaim/data/attention.hpp"
+#include "bayesaim/denoisers/parts.hpp"
 #include "bayesaim/denoisers/singular_values.hpp"
 #include "bayesaim/estimators/data_pass.hpp"
 
@@ -56,7 +57,7 @@ void check(const data::Dataset& data, Laws priors, const channels::Channel& chan
             check_size("dimension of the initial estimate", estimate.rows(), data.tokens->dim());
     }
     if (options.initial_error)
-        check_size("layers of the initial error", options.initial_error->rows(), channel.layers());
+        check_size("layers of the initial error", options.initial_error->rows(), channel.components());
 }
 
 /// The estimates and their predicted error.
@@ -65,28 +66,32 @@ struct State {
     Overlap error;
 };
 
-State first_state(Laws priors, Eigen::Index dim, const AmpOptions& options) {
-    State state{options.initial_estimates, linalg::zero_overlap(static_cast<Eigen::Index>(priors.size()))};
-    for (std::size_t l = 0; l < priors.size(); ++l) {
-        const auto at = static_cast<Eigen::Index>(l);
-        state.error(at, at) = priors[l]->variance();
-        if (options.initial_estimates.empty())
-            state.estimates.emplace_back(priors[l]->mean() * Matrix::Identity(dim, dim));
-    }
-    if (options.initial_error) state.error = *options.initial_error;
-    return state;
+/// kappa1 of the components. A matrix that is not symmetric has none.
+Eigen::VectorXd means(const channels::Geometry& geometry, Laws priors) {
+    Eigen::VectorXd result = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(priors.size()) * geometry.parts());
+    for (std::size_t l = 0; l < priors.size() && geometry.parts() == 1; ++l)
+        result[static_cast<Eigen::Index>(l)] = priors[l]->mean();
+    return result;
 }
 
-/// Q = kappa1 kappa1' + diag(kappa2 - kappa1^2)
-Overlap second_moments(Laws priors) {
-    Eigen::VectorXd means(static_cast<Eigen::Index>(priors.size())), variances = means;
-    for (std::size_t l = 0; l < priors.size(); ++l) {
-        means[static_cast<Eigen::Index>(l)] = priors[l]->mean();
-        variances[static_cast<Eigen::Index>(l)] = priors[l]->variance();
-    }
-    Overlap result = means * means.transpose();
-    result.diagonal() += variances;
+/// The error without data: diag(kappa2 - kappa1^2), and half of it for each part of S.
+Overlap prior_errors(const channels::Geometry& geometry, Laws priors) {
+    const int parts = geometry.parts();
+    Overlap result = linalg::zero_overlap(static_cast<Eigen::Index>(priors.size()) * parts);
+    for (Eigen::Index l = 0; l < result.rows(); ++l)
+        result(l, l) = priors[static_cast<std::size_t>(l / parts)]->variance() / parts;
     return result;
+}
+
+State first_state(const channels::Geometry& geometry, Laws priors, Eigen::Index dim,
+                  const AmpOptions& options) {
+    State state{data::components_of(geometry, options.initial_estimates),
+                options.initial_error.value_or(prior_errors(geometry, priors))};
+    if (options.initial_estimates.empty()) {
+        for (const double mean : means(geometry, priors))
+            state.estimates.emplace_back(mean * Matrix::Identity(dim, dim));
+    }
+    return state;
 }
 
 /// The smallest eigenvalue of the correlations between layers; 0 if a layer has no variance.
@@ -114,8 +119,11 @@ denoisers::JointlyDenoised denoise(const channels::Geometry& geometry, Laws prio
     if (geometry.symmetric())
         return denoisers::denoise_jointly(priors, noisy, noise_covariance, pool,
                                           {.linear_outside_support = options.linear_outside_support});
-    auto one = denoisers::denoise_singular_values(*priors[0], noisy[0], noise_covariance(0, 0), pool,
-                                                  {.linear_outside_support = options.linear_outside_support});
+    const denoisers::DenoiseOptions shrinkage{.linear_outside_support = options.linear_outside_support};
+    if (geometry.parts() == 2)
+        return denoisers::denoise_parts(*priors[0], noisy, noise_covariance, pool, shrinkage);
+    auto one =
+        denoisers::denoise_singular_values(*priors[0], noisy[0], noise_covariance(0, 0), pool, shrinkage);
     denoisers::JointlyDenoised result{{}, linalg::scalar_overlap(one.posterior_variance)};
     result.estimates.push_back(std::move(one.estimate));
     return result;
@@ -128,17 +136,15 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
     check(data, priors, channel, options);
     const double d = static_cast<double>(data.tokens->dim()),
                  samples = static_cast<double>(data.tokens->samples());
-    const Overlap total = second_moments(priors);
-    double prior_error = 0, largest_prior_error = 0;
-    for (const spectral::SpectralLaw* law : priors) {
-        prior_error += law->variance();
-        largest_prior_error = std::max(largest_prior_error, law->variance());
-    }
-    const double v = channel.geometry().variance_factor();
+    const channels::Geometry geometry = channel.geometry();
+    const Eigen::VectorXd known = means(geometry, priors);
+    const Overlap no_data = prior_errors(geometry, priors), total = known * known.transpose() + no_data;
+    const double prior_error = no_data.trace(), largest_prior_error = no_data.diagonal().maxCoeff();
+    const double v = geometry.variance_factor();
     const bool slope = use_slope(data, channel, options.response);
-    const double observed = channel.observed_combinations().value_or(channel.layers() * channel.pairs());
+    const double observed = channel.observed_combinations().value_or(channel.components() * channel.pairs());
 
-    State state = first_state(priors, data.tokens->dim(), options), best = state;
+    State state = first_state(geometry, priors, data.tokens->dim(), options), best = state;
     double best_inconsistency = std::numeric_limits<double>::infinity(), last_change = best_inconsistency,
            damping = options.damping;
     Overlap onsager = v * state.error;
@@ -147,7 +153,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
     const auto finish = [&](Termination status) {
         State& last = status == Termination::diverged ? best : state;
         result.status = status;
-        result.estimates = std::move(last.estimates);
+        result.estimates = data::from_components(geometry, std::move(last.estimates));
         result.predicted_error = last.error;
         return std::move(result);
     };
@@ -167,7 +173,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
             (messages.variance * pass.power * messages.variance).trace() / (v * observed * samples);
         // Scores that are the same combination of the layers in each sample, as of y = sign(h^1 + h^2), tell
         // nothing about another combination. It gets next to no precision, as in state evolution.
-        const bool blind = priors.size() > 1 && independence(now.conjugate) < dependent;
+        const bool blind = channel.components() > 1 && independence(now.conjugate) < dependent;
         const double next_to_none = std::max(1e-6 / largest_prior_error, 1e-10 * power);
         const Overlap qhat =
             blind ? linalg::with_eigenvalues_above(now.conjugate, next_to_none) : now.conjugate;
@@ -186,7 +192,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         for (const Matrix& matrix : noisy) {
             if (!matrix.allFinite()) return finish(Termination::diverged);
         }
-        auto denoised = denoise(channel.geometry(), priors, noisy, now.noise_covariance, options, pool);
+        auto denoised = denoise(geometry, priors, noisy, now.noise_covariance, options, pool);
         for (std::size_t l = 0; l < noisy.size(); ++l)
             now.change += (denoised.estimates[l] - state.estimates[l]).squaredNorm() / d;
         state = {std::move(denoised.estimates), denoised.posterior_covariance};
@@ -194,7 +200,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
                         : Overlap(v * state.error);
         now.self_overlap = data::self_overlaps(state.estimates);
         now.predicted_error = state.error;
-        if (options.measure) now.true_error = options.measure(state.estimates);
+        if (options.measure) now.true_error = options.measure(data::from_components(geometry, state.estimates));
         now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         result.record.push_back(now);
 

@@ -41,22 +41,23 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
     const std::size_t layers = input.estimates.size();
     const bool first = messages.g.size() == 0;
     if (first) {
-        messages.g.resize(source.samples(), channel.layers() * pairs);
-        messages.omega.resize(source.samples(), channel.layers() * pairs);
+        messages.g.resize(source.samples(), channel.components() * pairs);
+        messages.omega.resize(source.samples(), channel.components() * pairs);
         messages.variance = input.variance;
     }
     const double kept = first ? 0 : input.damping;
     messages.variance = kept * messages.variance + (1 - kept) * input.variance;
     const channels::Geometry geometry = channel.geometry();
+    const bool bilinear = geometry.variance_factor() == 1;
     std::vector<data::AttentionMap<Scalar>> maps;
     std::vector<data::BilinearMap<Scalar>> bilinear_maps;
-    for (const Matrix& estimate : input.estimates) {
-        if (geometry.symmetric()) {
-            maps.emplace_back(estimate);
-        } else {
-            bilinear_maps.emplace_back(estimate, geometry);
-        }
+    if (bilinear) {
+        for (const Matrix& estimate : input.estimates) bilinear_maps.emplace_back(estimate, geometry);
+    } else {
+        maps = data::attention_maps<Scalar>(geometry, input.estimates);
     }
+    // Both parts of S are pulled as one matrix.
+    const std::size_t pulled_count = geometry.parts() == 2 ? 1 : layers;
 
     const auto samples = static_cast<std::size_t>(source.samples());
     const std::size_t block_size = layers == 1 ? data::samples_per_block(source)
@@ -67,10 +68,10 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
     sums.resize(share_count);
     pool.for_each(share_count, [&](std::size_t share) {
         ShareSums& sum = sums[share];
-        sum.pulled.resize(layers);
+        sum.pulled.resize(pulled_count);
         for (Matrix& pulled : sum.pulled) pulled.setZero(d, d);
-        sum.trace.assign(layers, 0);
-        sum.power = sum.slope = linalg::zero_overlap(channel.layers());
+        sum.trace.assign(pulled_count, 0);
+        sum.power = sum.slope = linalg::zero_overlap(channel.components());
         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, key_scratch, work;
         Rows index;
         Eigen::VectorXd no_log_z(0);
@@ -88,12 +89,12 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             const auto keys = data.key_tokens ? block_of(*data.key_tokens, key_scratch) : block;
             auto omega = messages.omega.middleRows(begin, size);
             auto g = messages.g.middleRows(begin, size);
-            index.resize(size, channel.layers() * pairs);
+            index.resize(size, channel.components() * pairs);
             for (std::size_t l = 0; l < layers; ++l) {
-                if (geometry.symmetric()) {
-                    maps[l].indices(block, tokens, work, layer_of(index, l, pairs));
-                } else {
+                if (bilinear) {
                     bilinear_maps[l].indices(block, keys, work, layer_of(index, l, pairs));
+                } else {
+                    maps[l].indices(block, tokens, work, layer_of(index, l, pairs));
                 }
             }
             for (std::size_t l = 0; l < layers && !first; ++l) {
@@ -115,15 +116,18 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
                 channel.score(outputs, omega, messages.variance, g, no_log_z);
             }
             add_power(g, pairs, sum.power);
-            for (std::size_t l = 0; l < layers; ++l) {
+            for (std::size_t l = 0; l < pulled_count; ++l) {
                 const auto scores = layer_of(g, l, pairs);
-                if (!geometry.symmetric()) {
-                    data::accumulate_bilinear<Scalar>(geometry, block, keys, scores, work, sum.pulled[l]);
-                    continue;
+                if (!bilinear) {
+                    for (int a = 0; a < tokens; ++a)
+                        sum.trace[l] +=
+                            scores.col(channels::pair_index(a, a, static_cast<int>(tokens))).sum();
                 }
-                for (int a = 0; a < tokens; ++a)
-                    sum.trace[l] += scores.col(channels::pair_index(a, a, static_cast<int>(tokens))).sum();
-                data::accumulate_transpose<Scalar>(block, tokens, scores, work, sum.pulled[l]);
+                if (geometry.symmetric()) {
+                    data::accumulate_transpose<Scalar>(block, tokens, scores, work, sum.pulled[l]);
+                } else {
+                    data::accumulate_bilinear<Scalar>(geometry, block, keys, g, work, sum.pulled[l]);
+                }
             }
         }
     });
@@ -131,19 +135,22 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
     for (std::size_t share = 1; share < share_count; ++share) {
         total.power += sums[share].power;
         total.slope += sums[share].slope;
-        for (std::size_t l = 0; l < layers; ++l) {
+        for (std::size_t l = 0; l < pulled_count; ++l) {
             total.pulled[l] += sums[share].pulled[l];
             sums[0].trace[l] += sums[share].trace[l];
         }
     }
     // sum g Z = (sum X G X' - sum Tr(G) I) / sqrt(d); without a trace if no token attends to itself
-    for (std::size_t l = 0; l < layers; ++l) {
+    for (std::size_t l = 0; l < pulled_count; ++l) {
         Matrix& pulled = total.pulled[l];
-        if (geometry.symmetric()) {
-            pulled.triangularView<Eigen::StrictlyUpper>() = pulled.transpose();
-            pulled.diagonal().array() -= sums[0].trace[l];
-        }
+        if (geometry.symmetric()) pulled.triangularView<Eigen::StrictlyUpper>() = pulled.transpose();
+        if (!bilinear) pulled.diagonal().array() -= sums[0].trace[l];
         pulled /= std::sqrt(static_cast<double>(d));
+    }
+    if (geometry.parts() == 2) {
+        total.pulled = data::components_of(geometry, total.pulled);
+        total.power = linalg::diagonal_part(total.power);
+        total.slope = linalg::diagonal_part(total.slope);
     }
     total.slope = linalg::symmetric_part(total.slope);
     return total;

@@ -40,7 +40,7 @@ double theory_error(const Task& task, const TaskContext& context) {
     point.estimator = "theory";
     return context.theory.at(point, [&] {
         const model::Model model = make_model(task);
-        return solve_state_evolution(theory::SpectralCurve(model.laws()), model.channel(), task.alpha,
+        return solve_state_evolution(*theory::make_curve(model.laws(), model.channel().geometry()), model.channel(), task.alpha,
                                      theory::Start::uninformed, theory_options(task, context.pool))
             .error();
     });
@@ -69,7 +69,7 @@ Outcome solve_theory(const theory::EstimationCurve& curve, const channels::Chann
 
 Outcome run_theory(const Task& task, const TaskContext& context) {
     const model::Model model = make_model(task);
-    return solve_theory(theory::SpectralCurve(model.laws()), model.channel(), task, context);
+    return solve_theory(*theory::make_curve(model.laws(), model.channel().geometry()), model.channel(), task, context);
 }
 
 Outcome run_small_width(const Task& task, const TaskContext& context) {
@@ -114,7 +114,7 @@ Outcome run_amp(const Task& task, const TaskContext& context) {
     const estimators::AmpResult result =
         estimators::run_amp(problem.data, model.laws(), model.channel(), options, context.pool);
     if (result.status == Termination::stopped) return make_outcome(result.status, {});
-    const linalg::Overlap error = data::estimation_errors(result.estimates, problem.weights);
+    const linalg::Overlap error = data::estimation_errors(model.channel().geometry(), result.estimates, problem.weights);
     Values numbers = {{"error", error.trace()},
                       {"predicted_error", result.predicted_error.trace()},
                       {"theory_error", theory_error(task, context)},
@@ -287,7 +287,7 @@ void set_initial(const std::string& initial, const model::Model& model, const da
                  std::uint64_t seed, estimators::AmpOptions& options, ThreadPool& pool) {
     const std::size_t start = check_one_of("initial", initial, {"mean", "prior", "informed"});
     if (start == 0) return;
-    const linalg::Overlap no_data = theory::SpectralCurve(model.laws()).prior_error();
+    const linalg::Overlap no_data = theory::make_curve(model.laws(), model.channel().geometry())->prior_error();
     if (start == 1) {
         const std::size_t layers = model.priors().size();  // the teacher has streams 0 .. layers - 1
         for (std::size_t l = 0; l < layers; ++l)

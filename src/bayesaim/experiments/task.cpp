@@ -186,7 +186,7 @@ std::optional<double> strong_recovery(const Task& task) {
     const model::Model model = make_model(task);
     if (!find_row(estimator_table(), "estimator", task.estimator).has_prior)
         return theory::strong_recovery(theory::SmallWidthCurve(), model.channel());
-    return theory::strong_recovery(theory::SpectralCurve(model.laws()), model.channel());
+    return theory::strong_recovery(*theory::make_curve(model.laws(), model.channel().geometry()), model.channel());
 }
 
 Json to_json(const Task& task, bool all) {

@@ -350,6 +350,70 @@ Composition deep(const Points& points, Size size) {
     return result;
 }
 
+// ---- untied attention -------------------------------------------------------------------------------------
+
+constexpr const char* untied_study = R"(
+width = 0.5
+tokens = 3
+attention = ["tied", "cross", "self", "causal"]
+[[run]]
+estimator = "theory"
+alpha = "0.02x:1.1x:<28|109>"
+[[run]]
+estimator = "amp"
+alpha = "<0.3x:0.9x:3|0.1x:0.9x:9>"
+dim = <50|100>
+seeds = <2|8>
+)";
+
+constexpr const char* untied_hardmax_study = R"(
+channel = "hardmax"
+width = 0.5
+attention = ["tied", "cross", "self", "causal"]
+[[run]]
+estimator = "theory"
+alpha = "log:0.05:20:<13|60>"
+[[run]]
+estimator = "amp"
+alpha = <[0.2, 1]|[0.1, 0.2, 0.5, 1, 2]>
+damping = 0
+max_iterations = 60
+dim = <50|100>
+seeds = <2|8>
+)";
+
+/// One curve for each kind of attention, and the headline of each at a middle alpha.
+Composition add_attentions(Composition result, const Points& points) {
+    for (const auto& [attention, colour, style] : {std::tuple{"tied", colour::black, line},
+                                                   {"cross", colour::blue, line},
+                                                   {"self", colour::vermilion, dashed_line},
+                                                   {"causal", colour::green, line}}) {
+        const Choice choice = [name = std::string(attention)](const auto& task) {
+            return task.attention == name;
+        };
+        add_curve(result.figure, points, {attention, colour, choice, style, "theory", attention});
+        add_headline(result, fmt::format("{} attention, error at alpha = {{:.4f}}, width 0.5 (AMP)", attention),
+                     points, "amp", choice);
+    }
+    return result;
+}
+
+Composition untied(const Points& points, Size size) {
+    return add_attentions(
+        error_against_alpha("Softmax attention, T = 3, ρ = 0.5: what tying buys",
+                            "self and causal: theory of two variances;  dots: AMP, " + describe_runs(points, size)),
+        points);
+}
+
+Composition untied_hardmax(const Points& points, Size size) {
+    Composition result = error_against_alpha(
+        "Hardmax attention, T = 2, ρ = 0.5: what tying buys",
+        "self and causal: theory of two variances;  dots: AMP, " + describe_runs(points, size));
+    result.figure.log_x = result.figure.log_y = true;
+    result.figure.key = "bottom left";
+    return add_attentions(std::move(result), points);
+}
+
 }  // namespace
 
 const std::vector<PaperFigure>& paper_figures() {
@@ -367,8 +431,11 @@ const std::vector<PaperFigure>& paper_figures() {
         {"many-tokens", "softmax error with four and five tokens, with AMP", many_tokens_study, many_tokens},
         {"softmax-small-width", "softmax error at small width against alpha/rho", softmax_small_width_study,
          softmax_small_width},
-        // several layers, which the paper leaves open
-        {"deep", "two layers of softmax attention: which one is learned first, with AMP", deep_study, deep}};
+        // several layers, and separate queries and keys, which the paper leaves open
+        {"deep", "two layers of softmax attention: which one is learned first, with AMP", deep_study, deep},
+        {"untied", "softmax attention: tied, cross, self and causal, with AMP", untied_study, untied},
+        {"untied-hardmax", "hardmax attention: tied, cross, self and causal, with AMP", untied_hardmax_study,
+         untied_hardmax}};
     return table;
 }
 

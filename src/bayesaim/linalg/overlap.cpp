@@ -13,6 +13,8 @@ namespace bayesaim::linalg {
 
 Overlap symmetric_part(const Overlap& matrix) { return 0.5 * (matrix + matrix.transpose()); }
 
+Overlap diagonal_part(const Overlap& matrix) { return matrix.diagonal().asDiagonal(); }
+
 Overlap inverse(const Overlap& matrix) {
     if (matrix.rows() == 1) return scalar_overlap(1 / matrix(0, 0));
     return solve_general(matrix, Matrix::Identity(matrix.rows(), matrix.rows()));

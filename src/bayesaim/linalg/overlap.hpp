@@ -28,6 +28,8 @@ inline Overlap zero_overlap(Eigen::Index layers) { return Overlap::Zero(layers, 
 
 /// (M + M')/2
 Overlap symmetric_part(const Overlap& matrix);
+/// The diagonal, zeros elsewhere.
+Overlap diagonal_part(const Overlap& matrix);
 
 Overlap inverse(const Overlap& matrix);
 

@@ -21,8 +21,9 @@ BayesOptimal solve_bayes_optimal(const EstimationCurve& prior, const channels::C
                                  const StateEvolutionOptions& options) {
     BayesOptimal result;
     result.uninformed = solve_state_evolution(prior, channel, alpha, Start::uninformed, options);
-    // With exact observations there is one fixed point, because mmse(D)/D is monotone.
-    if (channel.exact_observations() || channel.sampled()) {
+    // With exact observations there is one fixed point, because mmse(D)/D is monotone. Several components have no free
+    // entropy that would tell which fixed point wins.
+    if (channel.exact_observations() || channel.sampled() || channel.components() > 1) {
         result.informed = result.uninformed;
         return result;
     }
@@ -54,7 +55,8 @@ TheoryPoint solve_theory(const EstimationCurve& prior, const channels::Channel& 
                          const StateEvolutionOptions& options) {
     const BayesOptimal solution = solve_bayes_optimal(prior, channel, alpha, options);
     return {alpha, solution.optimal(), solution.uninformed.error(),
-            generalization_error(prior, solution.optimal(), channel, options.integration)};
+            generalization_error(prior, solution.optimal(), channel, options.integration),
+            channel.geometry().parts() > 1};
 }
 
 std::vector<TheoryPoint> solve_curve(const EstimationCurve& prior, const channels::Channel& channel,
@@ -112,6 +114,7 @@ Record values(const TheoryPoint& point) {
     record["plugin_generalization_error"] = generalization.plug_in;
     record["algorithmic_error"] = point.algorithmic_error;
     record["iterations"] = at.iterations;
+    if (point.approximate) record["approximation"] = "two variances";
     record["status"] = to_string(at.status);
     return record;
 }

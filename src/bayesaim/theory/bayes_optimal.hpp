@@ -34,6 +34,8 @@ struct TheoryPoint {
     FixedPoint fixed_point;        ///< the Bayes-optimal one
     double algorithmic_error = 0;  ///< of the fixed point that an algorithm reaches
     channels::GeneralizationError generalization;
+    /// The theory is an approximation, whose error is estimated in FixedPoint::relative_error.
+    bool approximate = false;
 };
 TheoryPoint solve_theory(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                          const StateEvolutionOptions& options = {});

@@ -5,6 +5,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/denoisers/joint.hpp"
+#include "bayesaim/denoisers/parts.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
 
 namespace bayesaim::theory {
@@ -14,14 +15,14 @@ Overlap EstimationCurve::covariance(const Overlap& precision) const {
 }
 
 Overlap SpectralCurve::known_overlap() const {
-    Eigen::VectorXd means(layers());
-    for (int l = 0; l < layers(); ++l) means[l] = laws_[static_cast<std::size_t>(l)]->mean();
+    Eigen::VectorXd means(components());
+    for (int l = 0; l < components(); ++l) means[l] = laws_[static_cast<std::size_t>(l)]->mean();
     return means * means.transpose();
 }
 
 Overlap SpectralCurve::prior_error() const {
-    Overlap error = linalg::zero_overlap(layers());
-    for (int l = 0; l < layers(); ++l) error(l, l) = laws_[static_cast<std::size_t>(l)]->variance();
+    Overlap error = linalg::zero_overlap(components());
+    for (int l = 0; l < components(); ++l) error(l, l) = laws_[static_cast<std::size_t>(l)]->variance();
     return error;
 }
 
@@ -32,7 +33,7 @@ double SpectralCurve::recovery_ratio() const {
 }
 
 Overlap SpectralCurve::covariance(const Overlap& precision) const {
-    if (layers() == 1) return EstimationCurve::covariance(precision);
+    if (components() == 1) return EstimationCurve::covariance(precision);
     return denoisers::cavity_covariance(laws_, precision);
 }
 
@@ -41,7 +42,7 @@ double SpectralCurve::covariance_error(const Overlap& precision) const {
 }
 
 const spectral::SpectralLaw& SpectralCurve::only_law() const {
-    check_size("layers of the curve", layers(), 1);
+    check_size("layers of the curve", components(), 1);
     return *laws_[0];
 }
 
@@ -51,6 +52,36 @@ EstimationCurve::Point SpectralCurve::at(double noise_variance) const {
 
 double SpectralCurve::free_entropy(double inverse_noise_variance) const {
     return spectral::prior_free_entropy(only_law(), inverse_noise_variance);
+}
+
+Overlap PartsCurve::prior_error() const {
+    Overlap error = linalg::zero_overlap(2);
+    error.diagonal().setConstant(0.5 * law_.variance());  // tr S S = 0
+    return error;
+}
+
+double PartsCurve::recovery_ratio() const { return 2 * (1 - law_.atomic_concentration()); }
+
+Overlap PartsCurve::covariance(const Overlap& precision) const {
+    return denoisers::parts_covariance(law_, precision);
+}
+
+Overlap PartsCurve::covariance_bias(const Overlap& precision) const {
+    return denoisers::parts_bias(law_, precision);
+}
+
+EstimationCurve::Point PartsCurve::at(double) const {
+    throw_unavailable("the error at one noise variance", "for self-attention, which has two");
+}
+
+double PartsCurve::free_entropy(double) const {
+    throw_unavailable("the free entropy", "for self-attention with the diagonal");
+}
+
+std::unique_ptr<EstimationCurve> make_curve(Laws laws, const channels::Geometry& geometry) {
+    if (geometry.parts() == 1) return std::make_unique<SpectralCurve>(laws);
+    check_size("priors of self-attention", static_cast<long long>(laws.size()), 1);
+    return std::make_unique<PartsCurve>(*laws[0]);
 }
 
 EstimationCurve::Point SmallWidthCurve::at(double t) const {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <memory>
 #include <vector>
 
+#include "bayesaim/channels/geometry.hpp"
 #include "bayesaim/linalg/overlap.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
 
@@ -18,7 +20,8 @@ class EstimationCurve {
     using Point = spectral::ErrorPoint;
 
     virtual ~EstimationCurve() = default;
-    virtual int layers() const { return 1; }
+    /// Layers, or the two parts of S in self-attention (channels::Geometry): the size of all matrices here.
+    virtual int components() const { return 1; }
     virtual Overlap known_overlap() const = 0;  ///< q without data: kappa1 kappa1'
     /// C without data: diag(kappa2 - kappa1^2) = Q - known_overlap.
     virtual Overlap prior_error() const = 0;
@@ -28,6 +31,8 @@ class EstimationCurve {
     virtual Overlap covariance(const Overlap& precision) const;  ///< C(qhat); the default is for one layer
     /// Estimate of the relative error of Tr C; 0 for one layer.
     virtual double covariance_error(const Overlap&) const { return 0; }
+    /// Estimate of what must be added to covariance(); 0 unless it is an approximation with a known bias.
+    virtual Overlap covariance_bias(const Overlap&) const { return linalg::zero_overlap(components()); }
 
     virtual Point at(double noise_variance) const = 0;  ///< one layer
     /// The smallest D at which E(D)/D differs from recovery_ratio() by digits that can be trusted; one layer.
@@ -45,7 +50,7 @@ class SpectralCurve final : public EstimationCurve {
     explicit SpectralCurve(const spectral::SpectralLaw& law) : laws_{&law} {}
     explicit SpectralCurve(Laws laws) : laws_(laws.begin(), laws.end()) {}
 
-    int layers() const override { return static_cast<int>(laws_.size()); }
+    int components() const override { return static_cast<int>(laws_.size()); }
     Overlap known_overlap() const override;
     Overlap prior_error() const override;
     double recovery_ratio() const override;
@@ -60,6 +65,28 @@ class SpectralCurve final : public EstimationCurve {
 
     std::vector<const spectral::SpectralLaw*> laws_;
 };
+
+/// Self-attention with the diagonal: the symmetric and the antisymmetric part of S as two components. An approximation
+/// (denoisers::parts_covariance). The law must outlive the curve.
+class PartsCurve final : public EstimationCurve {
+  public:
+    explicit PartsCurve(const spectral::SpectralLaw& law) : law_(law) {}
+
+    int components() const override { return 2; }
+    Overlap known_overlap() const override { return linalg::zero_overlap(2); }
+    Overlap prior_error() const override;
+    double recovery_ratio() const override;
+    Overlap covariance(const Overlap& precision) const override;
+    Overlap covariance_bias(const Overlap& precision) const override;
+    Point at(double noise_variance) const override;
+    double free_entropy(double inverse_noise_variance) const override;
+
+  private:
+    const spectral::SpectralLaw& law_;
+};
+
+/// The curve of a model with these priors and this geometry. The laws must outlive the curve.
+std::unique_ptr<EstimationCurve> make_curve(Laws laws, const channels::Geometry& geometry);
 
 /// Tied or untied attention of small width, rho -> 0 with alpha/rho fixed. alpha and qhat are in units of rho, D in
 /// units of 1/rho, so that D stands for t = rho/qhat:

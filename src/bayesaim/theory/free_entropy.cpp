@@ -8,7 +8,7 @@ namespace bayesaim::theory {
 std::optional<double> free_entropy(const EstimationCurve& prior, const channels::Channel& channel,
                                    double alpha, const FixedPoint& point,
                                    const StateEvolutionOptions& options) {
-    if (prior.layers() > 1) return std::nullopt;
+    if (prior.components() > 1) return std::nullopt;
     if (point.status == Termination::exact_recovery) return std::numeric_limits<double>::infinity();
     const auto information = channel.information(point.parameters, options.integration);
     if (!information) return std::nullopt;

@@ -44,7 +44,7 @@ struct Map {
     int evaluations = 0;
 
     Eigen::VectorXd operator()(const Eigen::VectorXd& x) {
-        last = iterate(prior, channel, alpha, from_coordinates(x, channel.layers()), integration);
+        last = iterate(prior, channel, alpha, from_coordinates(x, channel.components()), integration);
         ++evaluations;
         return coordinates(last.error);
     }
@@ -101,11 +101,21 @@ double error_amplification(const Map& map, const Eigen::MatrixXd& one_minus_jaco
     return sum;
 }
 
+/// Relative change of Tr C at the fixed point due to the bias of the curve in one iteration.
+double biased_by(const Map& map, const Eigen::MatrixXd& one_minus_jacobian) {
+    const Overlap bias = map.prior.covariance_bias(map.last.conjugate);
+    if (bias.isZero(0)) return 0;
+    const Eigen::VectorXd change = coordinates(map.last.error + bias) - coordinates(map.last.error);
+    const Overlap moved = from_coordinates(
+        coordinates(map.last.error) + linalg::solve_general(one_minus_jacobian, change), map.last.error.rows());
+    return std::abs(moved.trace() / map.last.error.trace() - 1);
+}
+
 }  // namespace
 
 FixedPoint solve_newton(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                         Start start, const StateEvolutionOptions& options) {
-    const Eigen::Index layers = channel.layers();
+    const Eigen::Index layers = channel.components();
     const Overlap no_data = prior.prior_error();
     FixedPoint result;
     result.status = Termination::iteration_limit;
@@ -130,8 +140,10 @@ FixedPoint solve_newton(const EstimationCurve& prior, const channels::Channel& c
             if (step.cwiseAbs().maxCoeff() <= std::max(tolerance, 2 * all.last.roughness))
                 result.status = Termination::converged;
         }
-        result.relative_error = std::hypot(all.last.relative_error * error_amplification(all, chord),
-                                           prior.covariance_error(all.last.conjugate));
+        result.relative_error =
+            std::hypot(std::hypot(all.last.relative_error * error_amplification(all, chord),
+                                  prior.covariance_error(all.last.conjugate)),
+                       biased_by(all, chord));
     } else {
         all.last = few.last;
         result.relative_error = few.last.relative_error;

@@ -16,13 +16,13 @@ namespace {
 void check_problem(const EstimationCurve& prior, const channels::Channel& channel, double alpha) {
     check_non_negative("alpha", alpha);
     if (alpha > 0) check_between("alpha", alpha, 1e-15, 1e15);
-    if (prior.layers() != channel.layers())
+    if (prior.components() != channel.components())
         throw InvalidArgument(fmt::format("channel {} has {} layer(s), got priors of {}", channel.name(),
-                                          channel.layers(), prior.layers()));
+                                          channel.components(), prior.components()));
 }
 
 Method method_for(const channels::Channel& channel, Method asked) {
-    const bool one_layer = channel.layers() == 1, exact = channel.exact_observations().has_value();
+    const bool one_layer = channel.components() == 1, exact = channel.exact_observations().has_value();
     if (asked == Method::automatic)
         return one_layer && exact ? Method::bracketed : one_layer ? Method::monotone : Method::newton;
     if (asked == Method::bracketed && !(one_layer && exact))
@@ -45,9 +45,9 @@ OrderParameters parameters_at(const EstimationCurve& prior, const Overlap& error
 }
 
 FixedPoint exact_recovery(const EstimationCurve& prior, int iterations) {
-    Overlap infinite = linalg::zero_overlap(prior.layers());
+    Overlap infinite = linalg::zero_overlap(prior.components());
     infinite.diagonal().setConstant(std::numeric_limits<double>::infinity());
-    return {parameters_at(prior, linalg::zero_overlap(prior.layers())), infinite, 0, iterations,
+    return {parameters_at(prior, linalg::zero_overlap(prior.components())), infinite, 0, iterations,
             Termination::exact_recovery};
 }
 
@@ -56,7 +56,8 @@ Iterate iterate(const EstimationCurve& prior, const channels::Channel& channel, 
     const auto power = channel.score_power(parameters_at(prior, error), integration);
     const double v = channel.geometry().variance_factor();
     Overlap conjugate = v * v * alpha * power.value;
-    if (prior.layers() > 1) {
+    if (channel.geometry().parts() > 1) conjugate = linalg::diagonal_part(conjugate);
+    if (prior.components() > 1) {
         // The sampled average of a layer with little information may have any sign.
         const double least =
             std::max(1e-6 / prior.prior_error().diagonal().maxCoeff(), 1e-10 * std::abs(conjugate.trace()));
@@ -72,14 +73,14 @@ FixedPoint solve_state_evolution(const EstimationCurve& prior, const channels::C
     check_problem(prior, channel, alpha);
     if (prior.prior_error().trace() == 0) return exact_recovery(prior, 0);  // nothing to learn
     if (alpha == 0)
-        return {parameters_at(prior, prior.prior_error()), linalg::zero_overlap(prior.layers())};  // no data
+        return {parameters_at(prior, prior.prior_error()), linalg::zero_overlap(prior.components())};  // no data
     switch (method_for(channel, options.method)) {
         case Method::bracketed:
             return solve_bracketed(prior, channel, alpha, options);
         case Method::monotone:
             return solve_monotone(prior, channel, alpha, start, options);
         default:
-            for (int l = 0; l < prior.layers(); ++l)
+            for (int l = 0; l < prior.components(); ++l)
                 check_positive("variance of a prior", prior.prior_error()(l, l));
             return solve_newton(prior, channel, alpha, start, options);
     }

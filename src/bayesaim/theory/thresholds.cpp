@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/theory/thresholds.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -21,6 +22,11 @@ double bisect(double low, double high, double tolerance, const std::function<boo
 }  // namespace
 
 double weak_recovery_scaled(const channels::Channel& channel, const channels::Integration& integration) {
+    if (channel.geometry().parts() == 2) {
+        // At small width the two parts have the same error, and all entries of g count alike.
+        const Overlap half = 0.5 * Overlap::Identity(2, 2);
+        return 1 / channel.score_power({linalg::zero_overlap(2), half}, integration).value.trace();
+    }
     const OrderParameters no_data{linalg::scalar_overlap(0), linalg::scalar_overlap(1)};
     const double v = channel.geometry().variance_factor();
     return 1 / (v * v * channel.score_power(no_data, integration).value(0, 0));
@@ -29,7 +35,13 @@ double weak_recovery_scaled(const channels::Channel& channel, const channels::In
 std::optional<double> strong_recovery(const EstimationCurve& prior, const channels::Channel& channel) {
     const auto observed = channel.observed_combinations();
     if (!observed) return std::nullopt;
-    return prior.recovery_ratio() / (channel.geometry().variance_factor() * *observed);
+    const channels::Geometry geometry = channel.geometry();
+    const double counted = prior.recovery_ratio() / (geometry.variance_factor() * *observed);
+    if (geometry.parts() == 1) return counted;
+    // The diagonal sees S_sym only. When S_sym is known, n T(T-1)/2 numbers are left to find what S_anti adds,
+    // (nu - 1/2) d^2 numbers.
+    const double pairs = 0.5 * geometry.queries * (geometry.queries - 1);
+    return std::max(counted, 0.5 * (prior.recovery_ratio() - 1) / pairs);
 }
 
 std::optional<FirstOrderTransition> find_first_order_transition(const EstimationCurve& prior,
@@ -39,7 +51,7 @@ std::optional<FirstOrderTransition> find_first_order_transition(const Estimation
     check_positive("lowest alpha", search.lowest);
     if (!(search.highest > search.lowest)) throw_invalid("highest alpha", "above the lowest", search.highest);
     check_at_least("steps of the search", search.steps, 2);
-    if (channel.observed_combinations() || channel.sampled()) return std::nullopt;
+    if (channel.observed_combinations() || channel.sampled() || channel.components() > 1) return std::nullopt;
     double fraction = 0;
     const auto solve = [&](double alpha) {
         if (search.progress && !search.progress(fraction)) throw Stopped();

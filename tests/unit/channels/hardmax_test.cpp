@@ -22,16 +22,16 @@ TEST(HardmaxPair, ScorePowerHasTheReferenceValues) {
 }
 
 TEST(HardmaxPair, ScorePowerIsContinuousAtZeroOverlap) {
-    using hardmax_pair::averages;
+    using hardmax_pair::tied_averages;
     using hardmax_pair::Score;
-    EXPECT_NEAR(averages(1e-9, Score::exact).power, averages(0, Score::exact).power, 1e-7);
-    EXPECT_NEAR(averages(1e-9, Score::exact).information, averages(0, Score::exact).information, 1e-7);
+    EXPECT_NEAR(tied_averages(1e-9, Score::exact).power, tied_averages(0, Score::exact).power, 1e-7);
+    EXPECT_NEAR(tied_averages(1e-9, Score::exact).information, tied_averages(0, Score::exact).information, 1e-7);
 }
 
 /// As V -> 0, V F falls as V^{1/2}: F grows as V^{-1/2}, so the error decays as alpha^-2.
 TEST(HardmaxPair, ScorePowerFallsAsTheInverseRootOfTheVariance) {
     const auto power = [](double ratio) {
-        return hardmax_pair::averages(ratio, hardmax_pair::Score::exact).power;
+        return hardmax_pair::tied_averages(ratio, hardmax_pair::Score::exact).power;
     };
     EXPECT_NEAR(power(1e8) / power(4e8), 2, 1e-3);
 }

@@ -127,5 +127,73 @@ TEST(UntiedFreeEntropy, IsStationaryAtTheFixedPoint) {
     }
 }
 
+// ---- self and causal attention: two variances --------------------------------------------------------------
+
+FixedPoint two_variances(const channels::Channel& channel, double alpha, double width = 0.5) {
+    const priors::Bilinear prior(width);
+    const FixedPoint point = solve_state_evolution(PartsCurve(prior.law()), channel, alpha);
+    EXPECT_EQ(point.status, Termination::converged);
+    return point;
+}
+
+/// Sum and difference of the errors of the parts, C11 and C12, computed independently (Python).
+struct PartsReference {
+    double alpha, sum, difference;
+};
+void expect_parts(const channels::Channel& channel, const PartsReference& expected, double accuracy) {
+    const Overlap error = two_variances(channel, expected.alpha).parameters.error;
+    EXPECT_NEAR(error.trace(), expected.sum, accuracy) << expected.alpha;
+    EXPECT_NEAR(error(0, 0) - error(1, 1), expected.difference, accuracy) << expected.alpha;
+    EXPECT_EQ(error(0, 1), 0);
+}
+
+TEST(SelfAttention, References) {
+    for (const PartsReference& row : {PartsReference{0.5, 0.451519, -0.114662},
+                                      {1, 0.218906, -0.076589},
+                                      {2, 0.076728, -0.030591},
+                                      {5, 0.013456, -0.005461},
+                                      {10, 0.003389, -0.001368}})
+        expect_parts(RowHardmax({Attention::self, 2, 2}), row, 1e-6);
+    expect_parts(RowSoftmax({Attention::self, 2, 2}), {0.2, 0.495869, -0.128769}, 1e-6);
+    expect_parts(RowSoftmax({Attention::self, 2, 2}), {0.3, 0.213899, -0.0963}, 1e-5);
+    expect_parts(RowLinear({Attention::self, 2, 2}, 0.1), {0.2, 0.30721, -0.14925}, 1e-5);
+    expect_parts(RowLinear({Attention::self, 2, 2}, 0.1), {0.4, 0.11720, -0.06396}, 1e-5);
+}
+
+TEST(CausalAttention, References) {
+    expect_parts(RowSoftmax({Attention::causal, 3, 3}), {0.15, 0.42316057, -0.08177253}, 1e-8);
+    expect_parts(RowSoftmax({Attention::causal, 4, 4}), {0.08, 0.37996477, -0.06432638}, 1e-8);
+    expect_parts(RowSoftmax({Attention::causal, 4, 4}), {0.1, 0.21389857, -0.04596458}, 1e-8);
+    expect_parts(RowSoftmax({Attention::causal, 8, 8}), {0.015, 0.46672024, -0.03942339}, 1e-8);
+    expect_parts(RowLinear({Attention::causal, 2, 2}, 0.1), {0.2, 0.42891526, -0.18456789}, 1e-8);
+    expect_parts(RowLinear({Attention::causal, 3, 3}, 0.1), {0.1, 0.40493561, -0.12015740}, 1e-8);
+}
+
+/// Without noise the sum of both errors is that of one variance; the difference is not 0.
+TEST(SelfAttention, SumOfErrorsWithoutNoiseIsThatOfOneVariance) {
+    EXPECT_NEAR(two_variances(RowSoftmax({Attention::self, 3, 3}), 0.1).error(),
+                error_of(0.5, RowSoftmax(cross(3, 3)), 0.1), 1e-9);
+    EXPECT_NEAR(two_variances(RowSoftmax({Attention::causal, 4, 4}), 0.1).error(),
+                error_of(0.5, RowLinear(cross(2, 3)), 0.1), 1e-9);
+}
+
+TEST(SelfAttention, Thresholds) {
+    const priors::Bilinear half(0.5), wide(1), narrow(0.25);  // nu = 0.75, 1, 0.4375
+    const auto strong = [](const priors::Bilinear& prior, const channels::Channel& channel) {
+        return *strong_recovery(PartsCurve(prior.law()), channel);
+    };
+    const RowLinear linear({Attention::self, 2, 2});
+    EXPECT_NEAR(strong(narrow, linear), 0.4375 / 4, 1e-12);  // counting of all
+    EXPECT_NEAR(strong(half, linear), 0.25, 1e-12);          // counting of the antisymmetric part
+    EXPECT_NEAR(strong(wide, linear), 0.5, 1e-12);
+    EXPECT_NEAR(strong(half, RowSoftmax({Attention::self, 2, 2})), 0.375, 1e-12);
+    EXPECT_NEAR(strong(wide, RowSoftmax({Attention::self, 3, 3})), 1.0 / 6, 1e-12);
+    EXPECT_NEAR(strong(half, RowSoftmax({Attention::causal, 4, 4})), 0.125, 1e-12);
+    // Without data both parts have the same error, and rows are independent.
+    EXPECT_NEAR(weak_recovery_scaled(RowHardmax({Attention::self, 2, 2}), {}), std::numbers::pi / 4, 1e-10);
+    EXPECT_NEAR(weak_recovery_scaled(RowSoftmax({Attention::self, 3, 3}), {}), 1.0 / 6, 1e-12);
+    EXPECT_NEAR(weak_recovery_scaled(RowSoftmax({Attention::causal, 3, 3}), {}), 1.0 / 3, 1e-12);
+}
+
 }  // namespace
 }  // namespace bayesaim::theory

@@ -77,13 +77,14 @@ WinningProbability::WinningProbability(int tokens, TabulatedLaw diagonal, Tabula
 }
 
 WinningProbability WinningProbability::normal(int tokens, double deviation, double diagonal) {
-    const double other = deviation / std::sqrt(diagonal), step = resolution(tokens) * other / stride;
+    const double other = deviation / std::sqrt(diagonal),
+                 step = resolution(tokens) * std::min(deviation, other) / stride;
     return {tokens, tabulate_normal(deviation, step), tabulate_normal(other, step)};
 }
 
 WinningProbability WinningProbability::gumbel_and_normal(int tokens, double deviation, double diagonal) {
     const double other = deviation / std::sqrt(diagonal);
-    const double step = resolution(tokens) * std::hypot(1, other) / stride;
+    const double step = resolution(tokens) * std::hypot(1, std::min(deviation, other)) / stride;
     return {tokens, tabulate_gumbel_and_normal(deviation, step), tabulate_gumbel_and_normal(other, step)};
 }
 

@@ -64,20 +64,21 @@ Eigen::Matrix3d slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* 
 
 /// Trapezoidal rule on k = a sinh(t). The integrand has unit width around k = 0, while the Gaussian can be
 /// arbitrarily wide or narrow; sinh resolves both.
-Averages averages(double overlap_over_variance, Score score) {
-    const double spread = std::sqrt(2 * overlap_over_variance);  // standard deviation of k
+Averages averages(double ratio, double omega_correlation, double correlation, Score score) {
+    const double spread = std::sqrt(ratio);  // standard deviation of k
     Averages result;
-    for (const double c : {1.0 / 3, -1.0 / 3}) {
-        const auto integrand = [&](double k1, double k2) {
+    for (const double sign : {1.0, -1.0}) {
+        const double c = sign * correlation, c_omega = sign * omega_correlation;
+        const auto add = [&](double weight, double k1, double k2) {
             const BivariateNormalCdf cdf = bivariate_normal_cdf(k1, k2, c);
             const auto [r1, r2] = ratios(cdf, score);
-            const double z = std::exp(cdf.log_probability);
-            return Averages{z * (r1 * r1 + r2 * r2 + 2 * c * r1 * r2), z * cdf.log_probability};
+            const double z = weight * std::exp(cdf.log_probability);
+            result.squares += z * (r1 * r1 + r2 * r2);
+            result.product += z * sign * r1 * r2;
+            result.information += z * cdf.log_probability;
         };
         if (spread == 0) {
-            const Averages value = integrand(0, 0);
-            result.power += 2 * value.power;
-            result.information += 2 * value.information;
+            add(2, 0, 0);
             continue;
         }
         constexpr double reach = 8.5, beyond = 9,
@@ -91,22 +92,25 @@ Averages averages(double overlap_over_variance, Score score) {
             k[i] = a * std::sinh(t);
             weight[i] = step * a * std::cosh(t);
         }
-        const double normalisation = 1 / (2 * std::numbers::pi * spread * spread * std::sqrt(1 - c * c));
+        const double rest = 1 - c_omega * c_omega,
+                     normalisation = 1 / (2 * std::numbers::pi * spread * spread * std::sqrt(rest));
         for (std::size_t i = 0; i < k.size(); ++i) {
             for (std::size_t j = 0; j <= i; ++j) {              // the integrand is symmetric
                 if (k[j] < -beyond || k[j] > beyond) continue;  // Z or r vanishes
                 const double x = k[i] / spread, y = k[j] / spread;
-                const double exponent = -0.5 * (x * x + y * y - 2 * c * x * y) / (1 - c * c);
+                const double exponent = -0.5 * (x * x + y * y - 2 * c_omega * x * y) / rest;
                 if (exponent < -37) continue;
-                const double w =
-                    (i == j ? 2 : 4) * weight[i] * weight[j] * normalisation * std::exp(exponent);
-                const Averages value = integrand(k[i], k[j]);
-                result.power += w * value.power;
-                result.information += w * value.information;
+                add((i == j ? 2 : 4) * weight[i] * weight[j] * normalisation * std::exp(exponent), k[i], k[j]);
             }
         }
     }
     return result;
+}
+
+TiedAverages tied_averages(double overlap_over_variance, Score score) {
+    constexpr double third = 1.0 / 3;
+    const Averages all = averages(2 * overlap_over_variance, third, third, score);
+    return {all.squares + 2 * third * all.product, all.information};
 }
 
 }  // namespace bayesaim::channels::hardmax_pair

@@ -24,13 +24,20 @@ Evaluated evaluate(bool diagonal_wins_1, bool diagonal_wins_2, const double* ome
 /// dg/domega of the exact score.
 Eigen::Matrix3d slope(bool diagonal_wins_1, bool diagonal_wins_2, const double* omega, double variance);
 
-/// Averages over omega ~ N(0, 2q) and the labels, as functions of the one ratio q/V:
-///   power = V E sum g^2 = 2 sum_{c = +-1/3} int N(k) Phi2 (r1^2 + r2^2 + 2 c r1 r2) dk,
-///   information = E log Z = 2 sum_c int N(k) Phi2 log Phi2 dk,
-/// N the normal law of variance 2q/V and correlation c.
+/// Averages over omega and the labels, for any law of the two differences h_aa - h_ab: their means are normal with
+/// `ratio` times the variance that is left, and with a correlation of their own.
+///   squares = E (r1^2 + r2^2) = 2 sum_{s = +-1} int N(k) Phi2(k; s c) (r1^2 + r2^2) dk,
+///   product = E s_1 s_2 r1 r2,   information = E log Z,
+/// c the correlation of what is left, N the normal law of variance `ratio` and correlation s c_omega.
 struct Averages {
+    double squares = 0, product = 0, information = 0;
+};
+Averages averages(double ratio, double omega_correlation, double correlation, Score score);
+
+/// Tied attention, where both correlations are 1/3 and the ratio is 2q/V: power = V E sum g^2.
+struct TiedAverages {
     double power = 0, information = 0;
 };
-Averages averages(double overlap_over_variance, Score score);
+TiedAverages tied_averages(double overlap_over_variance, Score score);
 
 }  // namespace bayesaim::channels::hardmax_pair

@@ -222,7 +222,7 @@ ScorePower HardmaxSampled::score_power(const OrderParameters& parameters,
     const double ratio = p.overlap / p.variance;
     const numerics::Estimate power =
         tokens() == 2
-            ? numerics::Estimate{hardmax_pair::averages(ratio, hardmax_pair::Score::exact).power, 0}
+            ? numerics::Estimate{hardmax_pair::tied_averages(ratio, hardmax_pair::Score::exact).power, 0}
             : average_over_labels(ratio, integration, [](double, double squares) { return squares; });
     return {linalg::scalar_overlap(power.value / p.variance), power.standard_error / power.value};
 }
@@ -231,7 +231,7 @@ std::optional<double> HardmaxSampled::information(const OrderParameters& paramet
                                                   const Integration& integration) const {
     const ScalarParameters p(parameters);
     const double ratio = p.overlap / p.variance;
-    if (tokens() == 2) return hardmax_pair::averages(ratio, hardmax_pair::Score::exact).information;
+    if (tokens() == 2) return hardmax_pair::tied_averages(ratio, hardmax_pair::Score::exact).information;
     return average_over_labels(ratio, integration, [](double log_z, double) { return log_z; }).value;
 }
 

@@ -5,88 +5,152 @@
 
 #include "bayesaim/channels/expectations/output_disagreement.hpp"
 #include "bayesaim/channels/expectations/winning_probability.hpp"
+#include "bayesaim/channels/hardmax/pair.hpp"
 #include "bayesaim/channels/hardmax/universal.hpp"
 #include "bayesaim/channels/rows/row_channel.hpp"
 #include "bayesaim/channels/rows/row_posterior.hpp"
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/numerics/gaussian.hpp"
 
 namespace bayesaim::channels {
 
-RowHardmax::RowHardmax(const Geometry& geometry) : RowChannel("hardmax", geometry, 2) {}
+RowHardmax::RowHardmax(const Geometry& geometry) : RowChannel("hardmax", geometry, 2) {
+    if (coupled() && geometry.queries != 2)
+        throw_invalid("hardmax channel, self attention: tokens",
+                      "2: rows of more tokens are coupled, and no formula is known; masked and causal attention have "
+                      "any number",
+                      geometry.queries);
+}
 
-bool RowHardmax::sampled() const { return length() > hardmax_universal::longest_row; }
+bool RowHardmax::sampled() const {
+    return one_part() ? rows().back().length > hardmax_universal::longest_row : tokens() > 2;
+}
 
 void RowHardmax::check_outputs(const ConstRowsRef& outputs) const {
     Channel::check_outputs(outputs);
     for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
-        for (int a = 0; a < rows(); ++a) {
+        for (std::size_t a = 0; a < rows().size(); ++a) {
+            const Row& row = rows()[a];
             int ones = 0, zeros = 0;
-            for (int p = a * length(); p < (a + 1) * length(); ++p) {
-                const double y = outputs(i, place(p));
+            for (int e = row.first; e < row.first + row.length; ++e) {
+                const double y = outputs(i, place(e));
                 ones += std::abs(y - 1) <= output_tolerance;
                 zeros += std::abs(y) <= output_tolerance;
             }
-            if (ones != 1 || zeros != length() - 1)
-                throw_invalid(output_title("hardmax output", i, a), "one 1 and zeros",
+            if (ones != 1 || zeros != row.length - 1)
+                throw_invalid(output_title("hardmax output", i, static_cast<int>(a)), "one 1 and zeros",
                               fmt::format("{} ones and {} zeros", ones, zeros));
         }
     }
 }
 
 void RowHardmax::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, RowsRef outputs) const {
+    Rows storage;
+    const ConstRowsRef h = entries_of(index, storage);
     outputs.setZero();
-    for (Eigen::Index i = 0; i < index.rows(); ++i) {
-        for (int a = 0; a < rows(); ++a) {
+    for (Eigen::Index i = 0; i < h.rows(); ++i) {
+        for (const Row& row : rows()) {
             Eigen::Index winner = 0;
-            index.row(i).segment(a * length(), length()).maxCoeff(&winner);
-            outputs(i, place(a * length() + static_cast<int>(winner))) = 1;
+            h.row(i).segment(row.first, row.length).maxCoeff(&winner);
+            outputs(i, place(row.first + static_cast<int>(winner))) = 1;
         }
     }
+}
+
+std::size_t RowHardmax::label(const ConstRowsRef& outputs, Eigen::Index sample, const Row& row) const {
+    int label = 0;
+    while (label + 1 < row.length && outputs(sample, place(row.first + label)) < 0.5) ++label;
+    return static_cast<std::size_t>(label);
 }
 
 void RowHardmax::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
                        RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) const {
+    const Spread v = spread(variance);
+    // Self: row a is decided by the sign s_a of h_aa - h_ab; the two differences have variance v_diagonal + v_other
+    // and the covariance of h_12 and h_21.
+    const double deviation = std::sqrt(v.diagonal + v.other);
     RowPosterior posterior;
-    const auto size = static_cast<std::size_t>(length());
-    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
-        double sum = 0;
-        for (int a = 0; a < rows(); ++a) {
-            std::size_t label = 0;
-            while (label + 1 < size && outputs(i, place(a * length() + static_cast<int>(label))) < 0.5)
-                ++label;
-            const Eigen::Index first = a * length();
-            sum += posterior.evaluate({omega.data() + i * omega.outerStride() + first, size}, label,
-                                      variance(0, 0), {g.data() + i * g.outerStride() + first, size});
+    std::vector<double> variances(static_cast<std::size_t>(geometry().keys));
+    on_entries(omega, g, [&](const ConstRowsRef& h, RowsRef score) {
+        for (Eigen::Index i = 0; i < h.rows(); ++i) {
+            double sum = 0;
+            if (coupled()) {
+                const double s1 = label(outputs, i, rows()[0]) == 0 ? 1 : -1,
+                             s2 = label(outputs, i, rows()[1]) == 1 ? 1 : -1;
+                const auto cdf = numerics::bivariate_normal_cdf(s1 * (h(i, 0) - h(i, 1)) / deviation,
+                                                                s2 * (h(i, 3) - h(i, 2)) / deviation,
+                                                                s1 * s2 * v.coupling / (v.diagonal + v.other));
+                score(i, 0) = s1 * cdf.ratio1 / deviation;
+                score(i, 1) = -score(i, 0);
+                score(i, 3) = s2 * cdf.ratio2 / deviation;
+                score(i, 2) = -score(i, 3);
+                sum = cdf.log_probability;
+            } else {
+                for (const Row& row : rows()) {
+                    const auto size = static_cast<std::size_t>(row.length);
+                    for (int k = 0; k < row.length; ++k)
+                        variances[static_cast<std::size_t>(k)] = v.of(row, k);
+                    sum += posterior.evaluate({h.data() + i * h.outerStride() + row.first, size},
+                                              label(outputs, i, row), {variances.data(), size},
+                                              {score.data() + i * score.outerStride() + row.first, size});
+                }
+            }
+            if (log_z.size() > 0) log_z[i] = sum;
         }
-        if (log_z.size() > 0) log_z[i] = sum;
-    }
+    });
 }
 
 void RowHardmax::predict(const ConstRowsRef& omega, const Overlap& variance, RowsRef prediction) const {
-    if (variance(0, 0) == 0) return draw(omega, 0, 0, prediction);
-    predict_rows(WinningProbability::normal(length(), std::sqrt(variance(0, 0)), 1), 1, omega, prediction);
+    if (variance.isZero(0)) return draw(omega, 0, 0, prediction);
+    const Spread v = spread(variance);
+    predict_rows(
+        [&](int length) {
+            return WinningProbability::normal(length, std::sqrt(v.diagonal), v.diagonal / v.other);
+        },
+        1, omega, prediction);
 }
 
 ScorePower RowHardmax::score_power(const OrderParameters& parameters, const Integration& integration) const {
     if (sampled()) return Channel::score_power(parameters, integration);
-    const ScalarParameters p = scalars(parameters);
-    const double r = std::sqrt(p.error / p.total);
-    return {linalg::scalar_overlap(rows() * r * hardmax_universal::row_power(length(), r) / p.error),
-            hardmax_universal::row_error(length())};
+    if (one_part()) {
+        const ScalarParameters p = scalars(parameters);
+        const double r = std::sqrt(p.error / p.total);
+        const int length = rows().back().length;
+        return {linalg::scalar_overlap(informative_rows() * r * hardmax_universal::row_power(length, r) / p.error),
+                hardmax_universal::row_error(length)};
+    }
+    // Two tokens: the difference of the entries of a row has twice these moments.
+    const Moments m = row_moments(parameters);
+    if (!coupled()) {
+        const double r = std::sqrt(m.error / m.total), both = r * hardmax_universal::row_power(2, r) / m.error;
+        return {power(0.5 * both, 0.5 * both), hardmax_universal::row_error(2)};
+    }
+    const auto coupling = [](const Overlap& c) { return c(0, 0) - c(1, 1); };
+    const auto [squares, product, information] = hardmax_pair::averages(
+        m.overlap / m.error, m.overlap > 0 ? coupling(parameters.overlap) / (2 * m.overlap) : 0,
+        coupling(parameters.error) / (2 * m.error), hardmax_pair::Score::exact);
+    // g_11 = -g_12, g_22 = -g_21: the sums of g_aa^2, of g_ab^2 and of g_ab g_ba
+    const double scale = 1 / (2 * m.error);
+    return {power(scale * squares, scale * squares, 2 * scale * product), 0};
 }
 
 std::optional<double> RowHardmax::information(const OrderParameters& parameters,
                                               const Integration& integration) const {
+    if (!one_part()) return std::nullopt;
     if (sampled()) return Channel::information(parameters, integration);
     const ScalarParameters p = scalars(parameters);
-    return rows() * hardmax_universal::row_information(length(), std::sqrt(p.error / p.total));
+    return informative_rows() *
+           hardmax_universal::row_information(rows().back().length, std::sqrt(p.error / p.total));
 }
 
-GeneralizationError RowHardmax::generalization(const OrderParameters& parameters, const Integration&) const {
-    const ScalarParameters p = scalars(parameters);
+GeneralizationError RowHardmax::generalization(const OrderParameters& parameters,
+                                               const Integration& integration) const {
+    const int length = rows().back().length;
+    if (!one_part() && length > 2) return Channel::generalization(parameters, integration);
+    const auto [total, overlap, error] = row_moments(parameters);
     // Two different rows have squared distance 2; the Bayes-optimal error is half the distance of two draws.
-    return {rows() * hardmax_disagreement(length(), {p.total, p.total, p.overlap, 2 * p.error, 1}),
-            2 * rows() * hardmax_disagreement(length(), {p.overlap, p.total, p.overlap, p.error, 1}), 0};
+    return {informative_rows() * hardmax_disagreement(length, {total, total, overlap, 2 * error, 1}),
+            2 * informative_rows() * hardmax_disagreement(length, {overlap, total, overlap, error, 1}), 0};
 }
 
 }  // namespace bayesaim::channels

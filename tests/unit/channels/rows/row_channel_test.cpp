@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bayesaim/channels/hardmax.hpp"
 #include "bayesaim/channels/hardmax/universal.hpp"
 #include "bayesaim/channels/rows/row_posterior.hpp"
 #include "bayesaim/numerics/gaussian.hpp"
@@ -42,13 +43,13 @@ TEST(Geometry, PairsAreNumberedRowByRow) {
 }
 
 /// Z by a plain Riemann sum over h_j, g by differences of log Z: slow and obvious.
-double plain_log_z(const std::vector<double>& omega, std::size_t label, double variance) {
-    const double deviation = std::sqrt(variance), step = 0.002 * deviation;
+double plain_log_z(const std::vector<double>& omega, std::size_t label, const std::vector<double>& variance) {
+    const double deviation = std::sqrt(variance[label]), step = 0.002 * deviation;
     double sum = 0;
     for (double h = omega[label] - 12 * deviation; h <= omega[label] + 12 * deviation; h += step) {
         double product = numerics::normal_density((h - omega[label]) / deviation) / deviation;
         for (std::size_t b = 0; b < omega.size(); ++b) {
-            if (b != label) product *= numerics::normal_cdf((h - omega[b]) / deviation);
+            if (b != label) product *= numerics::normal_cdf((h - omega[b]) / std::sqrt(variance[b]));
         }
         sum += step * product;
     }
@@ -61,16 +62,18 @@ TEST(RowPosterior, IsTheIntegralOverTheWinner) {
                                              {0.3, -0.2, 0.9},
                                              {2.0, 0.1, -1.0, 0.5},
                                              {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.5}}) {
-        for (const double variance : {0.05, 0.7, 4.0}) {
+        for (const auto& [first, others] : {std::pair(0.05, 0.05), {0.7, 0.7}, {4.0, 4.0}, {0.3, 1.0}, {2.0, 0.5}}) {
+            std::vector<double> variance(omega.size(), others);
+            variance[1] = first;  // the diagonal entry of a causal row has a variance of its own
             for (std::size_t label = 0; label < omega.size(); ++label) {
                 std::vector<double> g(omega.size());
                 const double log_z = posterior.evaluate(omega, label, variance, g);
                 const double expected = plain_log_z(omega, label, variance);
                 if (expected < -30) continue;  // the plain sum underflows
-                EXPECT_NEAR(log_z, expected, 1e-9) << label << " " << variance;
+                EXPECT_NEAR(log_z, expected, 1e-9) << label << " " << first << " " << others;
                 for (std::size_t b = 0; b < omega.size(); ++b) {
                     auto up = omega, down = omega;
-                    const double step = 1e-3 * std::sqrt(variance);
+                    const double step = 1e-3 * std::sqrt(variance[b]);
                     up[b] += step;
                     down[b] -= step;
                     const double slope =
@@ -88,7 +91,7 @@ TEST(RowPosterior, ThreeEntriesAreABivariateDistribution) {
     for (const auto& [second, third] : {std::pair(0.5, -0.3), {3.0, 2.0}, {40.0, 1.0}, {-5.0, 60.0}}) {
         const std::vector<double> omega{0, second, third};
         std::vector<double> g(3);
-        const double log_z = posterior.evaluate(omega, 0, 1, g), scale = std::numbers::sqrt2;
+        const double log_z = posterior.evaluate(omega, 0, std::vector<double>(3, 1), g), scale = std::numbers::sqrt2;
         const auto exact = numerics::bivariate_normal_cdf(-second / scale, -third / scale, 0.5);
         EXPECT_LE(test::relative_error(log_z, exact.log_probability), 1e-10);
         const double largest = std::max(exact.ratio1, exact.ratio2) / scale;
@@ -98,13 +101,35 @@ TEST(RowPosterior, ThreeEntriesAreABivariateDistribution) {
     }
 }
 
+/// S_anti known: h_12 = h_21, and the rows are those of tied attention.
+TEST(RowHardmax, SelfAttentionWithoutAntisymmetricErrorIsTied) {
+    const RowHardmax self({Attention::self, 2, 2});
+    const Hardmax tied(2);
+    Overlap error = linalg::zero_overlap(2), overlap = linalg::zero_overlap(2);
+    error.diagonal() << 0.35, 1e-9;
+    Rows omega(1, 6), g(1, 6), g_tied(1, 3), outputs(1, 4);
+    omega << 0.3, -0.8, 0.1, 0, 0, 0;
+    Eigen::VectorXd log_z(1), log_z_tied(1);
+    for (int label = 0; label < 4; ++label) {
+        outputs << label % 2, 1 - label % 2, label / 2, 1 - label / 2;
+        self.score(outputs, omega, 2 * error, g, log_z);
+        tied.score(outputs, omega.leftCols(3), linalg::scalar_overlap(0.7), g_tied, log_z_tied);
+        EXPECT_NEAR(log_z[0], log_z_tied[0], 1e-7);
+        EXPECT_LE((g.leftCols(3) - g_tied).norm(), 1e-6) << label;
+    }
+    overlap.diagonal() << 0.65, 1e-12;
+    EXPECT_NEAR(self.score_power({overlap, error}, {}).value(0, 0),
+                tied.score_power({linalg::scalar_overlap(0.65), linalg::scalar_overlap(0.35)}, {}).value(0, 0),
+                1e-6);
+}
+
 TEST(RowPosterior, LabelsHaveTotalProbabilityOne) {
     RowPosterior posterior;
     const std::vector<double> omega{0.4, -1.1, 0.2, 2.0, -0.3};
     std::vector<double> g(omega.size());
     double total = 0;
     for (std::size_t label = 0; label < omega.size(); ++label)
-        total += std::exp(posterior.evaluate(omega, label, 0.8, g));
+        total += std::exp(posterior.evaluate(omega, label, std::vector{0.8, 0.8, 0.5, 0.8, 0.8}, g));
     EXPECT_NEAR(total, 1, 1e-12);
 }
 
