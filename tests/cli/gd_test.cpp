@@ -64,8 +64,9 @@ TEST(GdCommand, HasTheoryAndAmpBesideIt) {
     EXPECT_EQ(configuration["precision"], "float");
 }
 
-/// Above recovery, alpha = 0.375 for two queries and two keys, the descent finds S (0.011 to 0.02 measured after 800 steps
-/// at d = 60); below, a start is far from it and their mean nearer. A student of tied attention has an error above 0.5.
+/// Above recovery, alpha = 0.375 for two queries and two keys and 0.25 for three masked tokens, the descent finds S
+/// (measured: 6e-9 and 2e-6); below, a start is far from it (0.99) and the mean of eight nearer (0.47; AMP 0.376). A
+/// student of tied attention has an error above 0.5.
 TEST(GdCommand, LearnsUntiedAttention) {
     const std::string command = "gd --width 0.5 --dim 40 --starts 8 --steps 800 --format json ";
     const auto run = bayesaim(command + "--attention cross --alpha 0.25,0.6");
@@ -79,11 +80,11 @@ TEST(GdCommand, LearnsUntiedAttention) {
     EXPECT_LT(mean, 0.65 * one);
     EXPECT_GT(one, 1.8 * below["amp_error"].get<double>());
     EXPECT_EQ(above["theory_error"], 0);
-    EXPECT_LT(above["mean_error"].get<double>(), 0.1);
-    EXPECT_LT(above["averaged_error"].get<double>(), 0.1);
+    EXPECT_LT(above["mean_error"].get<double>(), 1e-3);
+    EXPECT_LT(above["averaged_error"].get<double>(), 1e-3);
     const auto masked = bayesaim(command + "--attention masked --tokens 3 --alpha 0.35 --no-amp");
     ASSERT_EQ(masked.exit_code, 0) << masked.err;
-    EXPECT_LT(masked.json()["points"][0]["mean_error"].get<double>(), 0.1);
+    EXPECT_LT(masked.json()["points"][0]["mean_error"].get<double>(), 1e-3);
 }
 
 TEST(GdCommand, SameSeedSameBitsForThreadsAndNeighbours) {
