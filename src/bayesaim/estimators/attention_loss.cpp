@@ -66,6 +66,20 @@ Lane<Scalar> linear_gradient(std::span<Lane<Scalar>> h, const Scalar* outputs, E
     return loss;
 }
 
+/// [M W_K | M' W_Q]
+template <class Matrix>
+Matrix split(const Matrix& m, const Matrix& weights) {
+    using linalg::Transpose;
+    using Scalar = typename Matrix::Scalar;
+    const Eigen::Index width = weights.cols() / 2;
+    Matrix result(weights.rows(), weights.cols());
+    linalg::multiply(Scalar(1), m, Transpose::no, weights.rightCols(width), Transpose::no, Scalar(0),
+                     result.leftCols(width));
+    linalg::multiply(Scalar(1), m, Transpose::yes, weights.leftCols(width), Transpose::no, Scalar(0),
+                     result.rightCols(width));
+    return result;
+}
+
 /// Throws InvalidArgument unless the channel has a gradient and the data fit it.
 channels::SmoothOutput checked_output(const data::Dataset& data, const channels::Channel& channel) {
     const auto output = channel.smooth_output();
@@ -201,9 +215,7 @@ std::size_t AttentionLoss<Scalar>::block_size() const {
 template <class Scalar>
 double AttentionLoss<Scalar>::evaluate(const Matrix& weights, Matrix& gradient, ThreadPool* pool) const {
     check_size("rows of the student", weights.rows(), dim_);
-    const Eigen::Index half = weights.size() / 2, width = weights.cols() / geometry_.factors();
-    check_size("columns of the student", weights.cols(), width * geometry_.factors());
-    const double trace = trace_of(weights);
+    const Student student = this->student(weights);
     const std::size_t share_count = std::min(shares, blocks_.size());
     const auto share = [&](std::size_t i) {
         return Range{i * blocks_.size() / share_count, (i + 1) * blocks_.size() / share_count};
@@ -220,13 +232,14 @@ double AttentionLoss<Scalar>::evaluate(const Matrix& weights, Matrix& gradient, 
     };
     if (pool != nullptr && pool->threads() > 1) {
         std::vector<Sums> parts(share_count);
-        pool->for_each(share_count, [&](std::size_t i) { parts[i] = sum_blocks(share(i), weights, trace); });
+        pool->for_each(share_count, [&](std::size_t i) { parts[i] = sum_blocks(share(i), student); });
         for (Sums& part : parts) add(std::move(part));
     } else {
-        for (std::size_t i = 0; i < share_count; ++i) add(sum_blocks(share(i), weights, trace));
+        for (std::size_t i = 0; i < share_count; ++i) add(sum_blocks(share(i), student));
     }
-    const double d = static_cast<double>(dim_), r = static_cast<double>(width);
+    const double d = static_cast<double>(dim_), r = static_cast<double>(student.width);
     const double scale = weight_ / (std::sqrt(r) * d);
+    if (student.merged) total.pulled = split(total.pulled, weights);
     const auto pulled_scale = static_cast<Scalar>(scale);
     gradient.resizeLike(weights);
     const Scalar *pulled = total.pulled.data(), *w = weights.data();
@@ -237,6 +250,7 @@ double AttentionLoss<Scalar>::evaluate(const Matrix& weights, Matrix& gradient, 
             out[i] = pulled_scale * pulled[i] - weight_scale * w[i];
     } else {  // the other factor
         const auto weight_scale = static_cast<Scalar>(scale * total.trace);
+        const Eigen::Index half = weights.size() / 2;
         for (Eigen::Index i = 0; i < half; ++i) {
             out[i] = pulled_scale * pulled[i] - weight_scale * w[half + i];
             out[half + i] = pulled_scale * pulled[half + i] - weight_scale * w[i];
@@ -245,69 +259,80 @@ double AttentionLoss<Scalar>::evaluate(const Matrix& weights, Matrix& gradient, 
     return weight_ * total.loss;
 }
 
-/// ||W||_F^2, or Tr W_Q W_K'
 template <class Scalar>
-double AttentionLoss<Scalar>::trace_of(const Matrix& weights) const {
-    if (geometry_.tied) return squared_norm(weights);
-    const Eigen::Index half = weights.size() / 2;
-    return ordered_dot(weights.data(), weights.data() + half, half);
+typename AttentionLoss<Scalar>::Student AttentionLoss<Scalar>::student(const Matrix& weights) const {
+    using linalg::Transpose;
+    const Eigen::Index width = weights.cols() / geometry_.factors(), half = weights.size() / 2;
+    check_size("columns of the student", weights.cols(), width * geometry_.factors());
+    if (geometry_.tied) return {weights, width, false, squared_norm(weights)};
+    const double trace = ordered_dot(weights.data(), weights.data() + half, half);
+    if (geometry_.queries * dim_ > (geometry_.queries + geometry_.keys) * width)
+        return {weights, width, false, trace};
+    Matrix product(dim_, dim_);
+    linalg::multiply(Scalar(1), weights.leftCols(width), Transpose::no, weights.rightCols(width),
+                     Transpose::yes, Scalar(0), product);
+    return {std::move(product), width, true, trace};
 }
 
 template <class Scalar>
-typename AttentionLoss<Scalar>::Sums AttentionLoss<Scalar>::sum_blocks(Range blocks, const Matrix& weights,
-                                                                       double trace) const {
-    const Eigen::Index width = weights.cols() / geometry_.factors();
-    const double index_scale = 1 / (std::sqrt(static_cast<double>(width)) * static_cast<double>(dim_));
-    Sums sums{Matrix::Zero(dim_, weights.cols())};
+typename AttentionLoss<Scalar>::Sums AttentionLoss<Scalar>::sum_blocks(Range blocks,
+                                                                       const Student& student) const {
+    Sums sums{Matrix::Zero(dim_, student.map.cols())};
     Matrix projected;
     for (std::size_t b = blocks.begin; b < blocks.end; ++b) {
         const Block& block = blocks_[b];
-        project(block, weights, projected);
-        between_products(block, index_scale, trace, projected, sums);
-        pull(block, projected, sums.pulled);
+        project(block, student, projected);
+        between_products(block, student, projected, sums);
+        pull(block, student, projected, sums.pulled);
     }
     return sums;
 }
 
-/// P = X W, or X [W_Q | W_K]. With separate keys P stands above K.
+/// P = X W, or X [W_Q | W_K], or X A. With separate keys P stands above K.
 template <class Scalar>
-void AttentionLoss<Scalar>::project(const Block& block, const Matrix& weights, Matrix& projected) const {
+void AttentionLoss<Scalar>::project(const Block& block, const Student& student, Matrix& projected) const {
     const auto multiply = [](const auto& tokens, const auto& factor, auto&& result) {
         using linalg::Transpose;
         linalg::multiply(Scalar(1), tokens, Transpose::no, factor, Transpose::no, Scalar(0), result);
     };
-    if (!geometry_.separate_keys) {
-        projected.resize(block.tokens.rows(), weights.cols());
-        return multiply(block.tokens, weights, projected);
+    const Matrix& map = student.map;
+    const Eigen::Index rows = block.tokens.rows(), queries = geometry_.queries * block.outputs.rows();
+    if (student.merged || !geometry_.separate_keys) {
+        projected.resize(queries, map.cols());
+        return multiply(block.tokens.topRows(queries), map, projected);
     }
-    const Eigen::Index width = weights.cols() / 2, queries = geometry_.queries * block.outputs.rows(),
-                       keys = block.tokens.rows() - queries;
-    projected.resize(block.tokens.rows(), width);
-    multiply(block.tokens.topRows(queries), weights.leftCols(width), projected.topRows(queries));
-    multiply(block.tokens.bottomRows(keys), weights.rightCols(width), projected.bottomRows(keys));
+    projected.resize(rows, student.width);
+    multiply(block.tokens.topRows(queries), map.leftCols(student.width), projected.topRows(queries));
+    multiply(block.tokens.bottomRows(rows - queries), map.rightCols(student.width),
+             projected.bottomRows(rows - queries));
 }
 
 /// Its transpose, added to `pulled`.
 template <class Scalar>
-void AttentionLoss<Scalar>::pull(const Block& block, const Matrix& projected, Matrix& pulled) const {
+void AttentionLoss<Scalar>::pull(const Block& block, const Student& student, const Matrix& projected,
+                                 Matrix& pulled) const {
     const auto add_product = [](const auto& tokens, const auto& mixed, auto&& sum) {
         using linalg::Transpose;
         linalg::multiply(Scalar(1), tokens, Transpose::yes, mixed, Transpose::no, Scalar(1), sum);
     };
-    if (!geometry_.separate_keys) return add_product(block.tokens, projected, pulled);
-    const Eigen::Index width = projected.cols(), queries = geometry_.queries * block.outputs.rows(),
-                       keys = block.tokens.rows() - queries;
-    add_product(block.tokens.topRows(queries), projected.topRows(queries), pulled.leftCols(width));
-    add_product(block.tokens.bottomRows(keys), projected.bottomRows(keys), pulled.rightCols(width));
+    const Eigen::Index rows = block.tokens.rows(), queries = geometry_.queries * block.outputs.rows();
+    if (student.merged || !geometry_.separate_keys)
+        return add_product(block.tokens.topRows(queries), projected, pulled);
+    add_product(block.tokens.topRows(queries), projected.topRows(queries), pulled.leftCols(student.width));
+    add_product(block.tokens.bottomRows(rows - queries), projected.bottomRows(rows - queries),
+                pulled.rightCols(student.width));
 }
 
 template <class Scalar>
 struct AttentionLoss<Scalar>::Panel {
-    Scalar *queries, *keys;              // token 0, column 0
-    Eigen::Index width, column, padded;  // columns of a factor; from one column, and one token, to the next
+    Scalar* queries;                                // P: token 0, column 0
+    const Scalar* keys;                             // K
+    Scalar* mixed_keys;                             // where G' P goes: K, or nowhere
+    Eigen::Index width;                             // columns of P and K
+    Eigen::Index query_column, key_column, padded;  // from one column, and one token, to the next
 
-    Scalar* query(Eigen::Index k) const { return queries + k * column; }
-    Scalar* key(Eigen::Index k) const { return keys + k * column; }
+    Scalar* query(Eigen::Index k) const { return queries + k * query_column; }
+    const Scalar* key(Eigen::Index k) const { return keys + k * key_column; }
 };
 
 template <class Scalar>
@@ -377,7 +402,7 @@ void AttentionLoss<Scalar>::untied_indices(const Panel& panel, Scratch& scratch)
     for (const std::size_t pair : diagonal_) scratch.h[pair] -= scratch.shift;
 }
 
-/// P becomes G K, and K becomes G' P.
+/// P becomes G K, and K, unless it is Z, becomes G' P.
 template <class Scalar>
 void AttentionLoss<Scalar>::untied_mix(const Panel& panel, Scratch& scratch) const {
     const auto mix = [&](const Links& links, const std::vector<Lane<Scalar>>& others, Scalar* column) {
@@ -392,28 +417,32 @@ void AttentionLoss<Scalar>::untied_mix(const Panel& panel, Scratch& scratch) con
         Scratch::load(panel.query(k), panel.padded, scratch.query);
         Scratch::load(panel.key(k), panel.padded, scratch.key);
         mix(by_query_, scratch.key, panel.query(k));
-        mix(by_key_, scratch.query, panel.key(k));
+        if (panel.mixed_keys != nullptr) mix(by_key_, scratch.query, panel.mixed_keys + k * panel.key_column);
     }
 }
 
 /// Replaces P by Gamma P, or P and K by G K and G' P, and adds loss and Tr(G) to the sums.
 template <class Scalar>
-void AttentionLoss<Scalar>::between_products(const Block& block, double index_scale, double trace_of_weights,
-                                             Matrix& projected, Sums& sums) const {
-    const Eigen::Index padded = block.outputs.rows(), column = projected.rows();
-    Panel panel{projected.data(), projected.data(), projected.cols(), column, padded};
-    if (geometry_.separate_keys) {
-        panel.keys += geometry_.queries * padded;
+void AttentionLoss<Scalar>::between_products(const Block& block, const Student& student, Matrix& projected,
+                                             Sums& sums) const {
+    const double index_scale =
+        1 / (std::sqrt(static_cast<double>(student.width)) * static_cast<double>(dim_));
+    const Eigen::Index padded = block.outputs.rows(), column = projected.rows(),
+                       key_row = geometry_.separate_keys ? geometry_.queries * padded : 0;
+    Panel panel{projected.data(), nullptr, nullptr, student.width, column, column, padded};
+    if (student.merged) {
+        panel.keys = block.tokens.data() + key_row;
+        panel.width = dim_;
+        panel.key_column = block.tokens.rows();
     } else if (!geometry_.tied) {
-        panel.width /= 2;
-        panel.keys += panel.width * column;
+        panel.mixed_keys = projected.data() + (geometry_.separate_keys ? key_row : student.width * column);
+        panel.keys = panel.mixed_keys;
     }
     Scratch scratch{std::vector<Lane<Scalar>>(geometry_.pairs.size()),
                     std::vector<Lane<Scalar>>(by_query_.size()), std::vector<Lane<Scalar>>(by_key_.size()),
-                    static_cast<Scalar>(index_scale), static_cast<Scalar>(index_scale * trace_of_weights)};
+                    static_cast<Scalar>(index_scale), static_cast<Scalar>(index_scale * student.trace)};
     Lane<double> loss = Lane<double>::Zero(), trace = Lane<double>::Zero();
-    for (Eigen::Index first = 0; first < padded;
-         first += lanes, panel.queries += lanes, panel.keys += lanes) {
+    for (Eigen::Index first = 0; first < padded; first += lanes) {
         geometry_.tied ? tied_indices(panel, scratch) : untied_indices(panel, scratch);
         const Scalar* y = block.outputs.data() + first;
         loss += (softmax_ ? softmax_gradient<Scalar>(scratch.h, row_lengths_, static_cast<Scalar>(beta_), y,
@@ -422,6 +451,9 @@ void AttentionLoss<Scalar>::between_products(const Block& block, double index_sc
                     .template cast<double>();
         for (const std::size_t pair : diagonal_) trace += scratch.h[pair].template cast<double>();
         geometry_.tied ? tied_mix(panel, scratch) : untied_mix(panel, scratch);
+        panel.queries += lanes;
+        if (!geometry_.tied) panel.keys += lanes;
+        if (panel.mixed_keys != nullptr) panel.mixed_keys += lanes;
     }
     for (const double part : loss) sums.loss += part;
     for (const double part : trace) sums.trace += part;

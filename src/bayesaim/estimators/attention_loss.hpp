@@ -29,7 +29,9 @@ struct LossGeometry {
 ///   h_ab = c (p_a . k_b - delta_ab Tr W_Q W_K'),   P = X W_Q,  K = Z W_K
 ///   dL/dW_Q = c [X' (G K) - Tr(G) W_K],   dL/dW_K = c [Z' (G' P) - Tr(G) W_Q]
 /// The traces belong to tokens that attend to themselves: where Z is not X, or the diagonal is not seen, there are none.
-/// Pairs that are not seen are in neither softmax nor loss.
+/// Pairs that are not seen are in neither softmax nor loss. A wide student is multiplied out: with A = W_Q W_K',
+///   P = X A,  K = Z,   dL/dW_Q = c [M W_K - Tr(G) W_K],   dL/dW_K = c [M' W_Q - Tr(G) W_Q],   M = X' (G Z),
+/// which takes T_q d instead of (T_q + T_k) r multiplications for each sample and row of W.
 /// Two products with W per evaluation; the T x T part works in place on P while a block of it is in the cache. Token
 /// a of all samples of a block lies together, so that everything between the products runs over samples.
 /// Blocks and the order of their sums are fixed: the bits depend neither on threads nor on other descents.
@@ -62,7 +64,7 @@ class AttentionLoss {
         Matrix outputs;  ///< padded x (pairs + 1): y of the pairs seen, then 1 for a sample and 0 for padding
     };
     struct Sums {
-        Matrix pulled;  ///< X' (Gamma P), or [X' (G K) | Z' (G' P)]
+        Matrix pulled;  ///< X' (Gamma P), or [X' (G K) | Z' (G' P)], or M
         double loss = 0, trace = 0;
     };
     /// A pair that is seen, as its query or its key sees it: its place among the pairs, and the other token.
@@ -70,6 +72,12 @@ class AttentionLoss {
         std::size_t pair, other;
     };
     using Links = std::vector<std::vector<Link>>;
+    struct Student {
+        Matrix map;          // what tokens are multiplied with: W, or A
+        Eigen::Index width;  // r
+        bool merged;         // the map is A
+        double trace;        // ||W||_F^2, or Tr W_Q W_K'
+    };
     struct Panel;    // lanes of samples of one projected block
     struct Scratch;  // of between_products
 
@@ -80,12 +88,11 @@ class AttentionLoss {
     Eigen::Index token_rows() const {
         return geometry_.queries + (geometry_.separate_keys ? geometry_.keys : 0);
     }
-    double trace_of(const Matrix& weights) const;
-    Sums sum_blocks(Range blocks, const Matrix& weights, double trace) const;
-    void project(const Block& block, const Matrix& weights, Matrix& projected) const;
-    void pull(const Block& block, const Matrix& projected, Matrix& pulled) const;
-    void between_products(const Block& block, double index_scale, double trace, Matrix& projected,
-                          Sums& sums) const;
+    Student student(const Matrix& weights) const;
+    Sums sum_blocks(Range blocks, const Student& student) const;
+    void project(const Block& block, const Student& student, Matrix& projected) const;
+    void pull(const Block& block, const Student& student, const Matrix& projected, Matrix& pulled) const;
+    void between_products(const Block& block, const Student& student, Matrix& projected, Sums& sums) const;
     void tied_indices(const Panel& panel, Scratch& scratch) const;
     void tied_mix(const Panel& panel, Scratch& scratch) const;
     void untied_indices(const Panel& panel, Scratch& scratch) const;
