@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One step of full-batch Adam (softmax, width 0.5, alpha 0.12) in tied attention (T = 2), and for comparison its two
-// bare products; the same in cross (two queries, two keys) and masked (T = 3) attention with their four. One thread.
+// One step of full-batch Adam (softmax, width 0.5, alpha 0.12) in tied attention (T = 2), and for
+// comparison its two bare products; the same in cross (two queries, two keys; also at width 1) and masked
+// (T = 3) attention with their four. One thread.
 #include "bayesaim/estimators/gradient_descent.hpp"
 
 #include <benchmark/benchmark.h>
@@ -18,7 +19,8 @@ constexpr double alpha = 0.12;
 constexpr int tokens = 2, masked_tokens = 3;
 
 template <class Scalar>
-void time_steps(benchmark::State& state, const priors::Prior& prior, const channels::ChannelOptions& chosen) {
+void time_steps(benchmark::State& state, const priors::Prior& prior, const channels::ChannelOptions& chosen,
+                double width = 0.5) {
     const auto made = channels::make_channel("softmax", chosen);
     const channels::Channel& channel = *made;
     ThreadPool pool(1);
@@ -27,7 +29,7 @@ void time_steps(benchmark::State& state, const priors::Prior& prior, const chann
     synthetic.alpha = alpha;
     const auto problem = data::make_synthetic(prior, channel, synthetic, pool);
     estimators::GradientDescentOptions options;
-    options.width = state.range(0) / 2;
+    options.width = estimators::student_columns(width, state.range(0));
     options.precision =
         std::is_same_v<Scalar, float> ? data::Precision::float_precision : data::Precision::double_precision;
     options.max_steps = 1 << 30;
@@ -49,6 +51,12 @@ void cross_step(benchmark::State& state) {
 }
 
 template <class Scalar>
+void wide_cross_step(benchmark::State& state) {
+    time_steps<Scalar>(state, priors::Bilinear(1),
+                       {.tokens = tokens, .attention = channels::Attention::cross}, 1);
+}
+
+template <class Scalar>
 void masked_step(benchmark::State& state) {
     time_steps<Scalar>(state, priors::Bilinear(0.5),
                        {.tokens = masked_tokens, .attention = channels::Attention::masked});
@@ -56,7 +64,7 @@ void masked_step(benchmark::State& state) {
 
 /// P = X W and X' P, for all samples at once, as often as there are factors.
 template <class Scalar>
-void time_products(benchmark::State& state, int per_sample, int factors) {
+void time_products(benchmark::State& state, int per_sample, int factors, double width = 0.5) {
     using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
     using linalg::Transpose;
     const Eigen::Index d = state.range(0),
@@ -64,8 +72,9 @@ void time_products(benchmark::State& state, int per_sample, int factors) {
     ThreadPool pool(1);
     const Matrix x =
         linalg::gaussian_matrix(rows, d, RandomStream(0, Purpose::tokens), pool).template cast<Scalar>();
-    const Matrix w =
-        linalg::gaussian_matrix(d, d / 2, RandomStream(0, Purpose::initial), pool).template cast<Scalar>();
+    const Matrix w = linalg::gaussian_matrix(d, estimators::student_columns(width, d),
+                                             RandomStream(0, Purpose::initial), pool)
+                         .template cast<Scalar>();
     Matrix projected(rows, w.cols()), gradient(d, w.cols());
     for (auto _ : state) {
         for (int factor = 0; factor < factors; ++factor) {
@@ -86,6 +95,11 @@ void cross_products(benchmark::State& state) {
 }
 
 template <class Scalar>
+void wide_cross_products(benchmark::State& state) {
+    time_products<Scalar>(state, tokens, 2, 1);
+}
+
+template <class Scalar>
 void masked_products(benchmark::State& state) {
     time_products<Scalar>(state, masked_tokens, 2);
 }
@@ -98,6 +112,10 @@ BENCHMARK(cross_step<float>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
 BENCHMARK(cross_products<float>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
 BENCHMARK(cross_step<double>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
 BENCHMARK(cross_products<double>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
+BENCHMARK(wide_cross_step<float>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
+BENCHMARK(wide_cross_products<float>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
+BENCHMARK(wide_cross_step<double>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
+BENCHMARK(wide_cross_products<double>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
 BENCHMARK(masked_step<float>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
 BENCHMARK(masked_products<float>)->Arg(100)->Arg(200)->Unit(benchmark::kMillisecond);
 

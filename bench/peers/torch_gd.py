@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The gradient-descent experiment as one writes it in PyTorch: full batch, Adam(lr = 0.1), softmax attention, T = 2, width
-0.5, alpha = 0.12. Arguments: dim, threads, float or double, tied or cross (two queries, two keys). Prints milliseconds per
-step, the best of several rounds."""
+"""The gradient-descent experiment as one writes it in PyTorch: full batch, Adam(lr = 0.1), softmax attention, T = 2, alpha =
+0.12. Arguments: dim, threads, float or double, tied or cross (two queries, two keys), width (0.5). Prints milliseconds per step,
+the best of several rounds."""
 import math
 import sys
 import time
@@ -13,7 +13,8 @@ dim, threads, precision = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 torch.set_num_threads(threads)
 torch.set_default_dtype(torch.float64 if precision == "double" else torch.float32)
 torch.manual_seed(0)
-tokens, width, samples = 2, dim // 2, round(0.12 * dim**2)
+ratio = float(sys.argv[5]) if len(sys.argv) > 5 else 0.5
+tokens, width, samples = 2, round(ratio * dim), round(0.12 * dim**2)
 X, Z, eye = torch.randn(samples, tokens, dim), torch.randn(samples, tokens, dim), torch.eye(tokens)
 
 
@@ -26,7 +27,7 @@ def cross(W_Q, W_K):
     return torch.softmax((X @ W_Q) @ (Z @ W_K).transpose(1, 2) / (math.sqrt(width) * dim), -1)
 
 
-attention, factors = (cross, 2) if sys.argv[4:] == ["cross"] else (tied, 1)
+attention, factors = (cross, 2) if sys.argv[4:5] == ["cross"] else (tied, 1)
 with torch.no_grad():
     y = attention(*(torch.randn(dim, width) for _ in range(factors)))
 W = [torch.randn(dim, width, requires_grad=True) for _ in range(factors)]

@@ -64,9 +64,9 @@ TEST(GdCommand, HasTheoryAndAmpBesideIt) {
     EXPECT_EQ(configuration["precision"], "float");
 }
 
-/// Above recovery, alpha = 0.375 for two queries and two keys and 0.25 for three masked tokens, the descent finds S
-/// (measured: 6e-9 and 2e-6); below, a start is far from it (0.99) and the mean of eight nearer (0.47; AMP 0.376). A
-/// student of tied attention has an error above 0.5.
+/// Above recovery, alpha = 0.375 for two queries and two keys and 0.25 for three masked tokens, the descent
+/// finds S (measured: 6e-9 and 2e-6); below, a start is far from it (0.99) and the mean of eight nearer
+/// (0.47; AMP 0.376). A student of tied attention has an error above 0.5.
 TEST(GdCommand, LearnsUntiedAttention) {
     const std::string command = "gd --width 0.5 --dim 40 --starts 8 --steps 800 --format json ";
     const auto run = bayesaim(command + "--attention cross --alpha 0.25,0.6");

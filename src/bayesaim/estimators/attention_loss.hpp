@@ -25,17 +25,20 @@ struct LossGeometry {
 ///   L(W) = sum_samples sum_ab (y_ab - g(h)_ab)^2,   h_ab = c (p_a . p_b - delta_ab ||W||_F^2)
 ///   P = X W,  c = 1 / (sqrt(r) d),  g = softmax of beta h row by row, or h itself (linear channel)
 ///   dL/dW = c [X' (Gamma P) - 2 Tr(G) W],   G = dL/dh,  Gamma = G + G'
-/// Untied attention, W = [W_Q | W_K] d x 2r, with the tokens X of the queries and Z of the keys, which may be X:
+/// Untied attention, W = [W_Q | W_K] d x 2r, tokens X of the queries and Z, which may be X, of the keys:
 ///   h_ab = c (p_a . k_b - delta_ab Tr W_Q W_K'),   P = X W_Q,  K = Z W_K
 ///   dL/dW_Q = c [X' (G K) - Tr(G) W_K],   dL/dW_K = c [Z' (G' P) - Tr(G) W_Q]
-/// The traces belong to tokens that attend to themselves: where Z is not X, or the diagonal is not seen, there are none.
-/// Pairs that are not seen are in neither softmax nor loss. A wide student is multiplied out: with A = W_Q W_K',
+/// The traces belong to tokens that attend to themselves: where Z is not X, or the diagonal is not seen,
+/// there are none. Pairs that are not seen are in neither softmax nor loss. A wide student is multiplied
+/// out: with A = W_Q W_K',
 ///   P = X A,  K = Z,   dL/dW_Q = c [M W_K - Tr(G) W_K],   dL/dW_K = c [M' W_Q - Tr(G) W_Q],   M = X' (G Z),
 /// which takes T_q d instead of (T_q + T_k) r multiplications for each sample and row of W.
-/// Two products with W per evaluation; the T x T part works in place on P while a block of it is in the cache. Token
-/// a of all samples of a block lies together, so that everything between the products runs over samples.
-/// Blocks and the order of their sums are fixed: the bits depend neither on threads nor on other descents.
-/// Pinned by: AttentionLoss.GradientIsThatOfFiniteDifferences.
+///
+/// Two products with W per evaluation; the T x T part works in place on P while a block of it is in the
+/// cache. Token a of all samples of a block lies together, so that everything between the products runs
+/// over samples. Blocks and the order of their sums are fixed: the bits depend neither on threads nor on
+/// other descents.
+/// Pinned by: AttentionLoss.GradientIsThatOfFiniteDifferences, UntiedGradientIsThatOfFiniteDifferences.
 template <class Scalar>
 class AttentionLoss {
   public:
@@ -59,7 +62,7 @@ class AttentionLoss {
 
   private:
     struct Block {
-        /// Row a padded + i is token a of sample i, zeros behind the last sample; separate keys follow the queries.
+        /// Row a padded + i is token a of sample i, zeros behind the last; separate keys follow the queries.
         Matrix tokens;
         Matrix outputs;  ///< padded x (pairs + 1): y of the pairs seen, then 1 for a sample and 0 for padding
     };

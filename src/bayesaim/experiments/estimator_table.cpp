@@ -132,7 +132,8 @@ Eigen::Index student_columns(const Task& task) {
 }
 
 void check_gd(const Task& task) {
-    // The student is a product of factors, as the teacher is: wishart, which untied attention reads as bilinear.
+    // The student is a product of factors, as the teacher is: wishart, which untied attention reads as
+    // bilinear.
     if (untied(task)) {
         check_one_of("prior of gradient descent", task.prior, {"wishart", "bilinear"});
     } else {

@@ -115,8 +115,8 @@ RC_GTEST_PROP(AttentionLoss, IsTheFormula, ()) {
 
 // ---- untied attention -----------------------------------------------------------------------------------
 
-/// Data of a teacher S that is not symmetric, for any pairs of queries and keys. Outputs that are not seen are NaN: a
-/// loss that reads them is NaN.
+/// Data of a teacher S that is not symmetric, for any pairs of queries and keys. Outputs that are not seen
+/// are NaN: a loss that reads them is NaN.
 struct UntiedProblem {
     channels::SmoothOutput output;
     LossGeometry geometry;
@@ -225,7 +225,8 @@ RC_GTEST_PROP(AttentionLoss, UntiedIsTheFormula, ()) {
 }
 
 /// The channels' own outputs and indices, which the library computes elsewhere: data::attention_indices of
-/// S = W_Q W_K'/sqrt(r d), and the channel's prediction without uncertainty. S' instead of S is off by more than 1e-2.
+/// S = W_Q W_K'/sqrt(r d), and the channel's prediction without uncertainty. S' instead of S is off by more
+/// than 1e-2.
 TEST(AttentionLoss, OfUntiedChannelsIsThatOfTheirPredictions) {
     ThreadPool pool(1);
     for (const std::string name : {"softmax", "linear"}) {
