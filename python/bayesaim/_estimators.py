@@ -145,7 +145,7 @@ def gradient_descent(
 
         L(W) = sum_samples sum_ab (y_ab - g(h)_ab)^2,  S = W W^T / sqrt(r d)
 
-    For softmax and linear channels. The same seed gives the bits of `bayesaim gd`, for any number of threads. `checkpoint`
+    For softmax and linear channels. Untied attention learns two factors, W = [W_Q | W_K] and S = W_Q W_K^T / sqrt(r d). The same seed gives the bits of `bayesaim gd`, for any number of threads. `checkpoint`
     is an HDF5 file, written at regular steps and when the run is stopped; with `resume` the same call continues from it
     and ends with the same bits.
 

@@ -141,7 +141,8 @@ class AmpResult(Result):
 class Descent(Result):
     """One start of gradient descent."""
 
-    weights: Floats  #: W, d x r
+    weights: Floats  #: W, d x r; of untied attention [W_Q | W_K], d x 2r
+    factors: int  #: 1, or 2 for [W_Q | W_K]
     status: str
     steps: int
     recorded_steps: Floats
@@ -152,9 +153,10 @@ class Descent(Result):
 
     @property
     def estimate(self) -> Floats:
-        """S = W W^T / sqrt(r d)"""
-        d, r = self.weights.shape
-        return np.asarray(self.weights @ self.weights.T / np.sqrt(r * d))
+        """S = W W^T / sqrt(r d), or W_Q W_K^T / sqrt(r d)"""
+        parts = np.split(self.weights, self.factors, axis=1)
+        d, r = parts[0].shape
+        return np.asarray(parts[0] @ parts[-1].T / np.sqrt(r * d))
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

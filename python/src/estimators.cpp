@@ -85,7 +85,8 @@ py::dict descent_dict(const estimators::Descent& descent) {
     using Row = estimators::DescentStep;
     const auto& record = descent.record;
     return py::dict(
-        "weights"_a = to_array(descent.weights), "steps"_a = descent.step, "seconds"_a = descent.seconds,
+        "weights"_a = to_array(descent.weights), "factors"_a = descent.factors, "steps"_a = descent.step,
+        "seconds"_a = descent.seconds,
         "status"_a = std::string(to_string(descent.status.value_or(Termination::stopped))),
         "recorded_steps"_a = column(record, &Row::step), "losses"_a = column(record, &Row::loss),
         "gradient_norms"_a = column(record, &Row::gradient_norm),

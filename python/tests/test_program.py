@@ -140,6 +140,33 @@ def test_shards_merged_and_done_again(program, tmp_path):
         bayesaim.merge("mine", tmp_path / "other")
 
 
+def test_untied_gradient_descent(program, tmp_path):
+    (point,) = program(
+        "gd", "--attention", "cross", "--key-tokens", 3, "--width", 0.5, "--alpha", 0.3, "--dim", 20, "--seed", 2,
+        "--starts", 2, "--steps", 60, "--no-amp", "--format", "json", "--quiet",
+    )["points"]  # fmt: skip
+    channel = bayesaim.make_channel("softmax", attention="cross", key_tokens=3)
+    data = bayesaim.generate(bayesaim.Bilinear(0.5), channel, dim=20, alpha=0.3, seed=2)
+    settings = dict(width=0.5, starts=2, steps=60, seed=2)
+    result = bayesaim.gradient_descent(data, channel, **settings)
+    assert point["averaged_error"] == result.averaged_errors[-1]
+    first = result.descents[0]
+    assert first.factors == 2 and first.weights.shape == (20, 20)
+    query, key = first.weights[:, :10], first.weights[:, 10:]
+    np.testing.assert_allclose(first.estimate, query @ key.T / np.sqrt(200), rtol=1e-12)
+    np.testing.assert_allclose((first.estimate + result.descents[1].estimate) / 2, result.estimate, rtol=1e-6, atol=1e-9)
+    # stopped and resumed
+    file = tmp_path / "descent.h5"
+    stopped = bayesaim.gradient_descent(data, channel, **settings, checkpoint=file, progress=lambda done, *_: done < 30)
+    assert stopped.status == "stopped"
+    resumed = bayesaim.gradient_descent(data, channel, **settings, checkpoint=file, resume=True)
+    assert np.array_equal(resumed.estimate, result.estimate)
+    masked = bayesaim.make_channel("linear", tokens=3, attention="masked")
+    data = bayesaim.generate(bayesaim.Bilinear(0.5), masked, dim=20, alpha=0.5, seed=2)
+    losses = bayesaim.gradient_descent(data, masked, width=0.5, steps=60).descents[0].losses
+    assert losses[-1] < 0.1 * losses[0]
+
+
 def test_a_stopped_descent_goes_on_to_the_same_bits(program, prior, softmax, tmp_path):
     (point,) = program(
         "gd", "--width", 0.5, "--alpha", 0.12, "--dim", 20, "--seed", 2, "--starts", 2, "--steps", 60, "--no-amp",

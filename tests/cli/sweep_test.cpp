@@ -197,19 +197,28 @@ TEST(SweepCommand, ResultsAreThoseOfTheOtherCommandsAndNotOfTheThreads) {
 }
 
 TEST(SweepCommand, GradientDescentIsThatOfTheCommand) {
-    const Workplace place;
-    const std::string file = place.write("gd.toml",
-                                         "estimator = 'gd'\nalpha = 0.2\nwidth = 0.5\ndim = 20\nsteps = 50\n"
-                                         "starts = 3\nprecision = 'float'\n");
-    ASSERT_EQ(bayesaim(sweep(file, place.file("out"))).exit_code, 0);
-    const auto point = bayesaim(
-                           "gd --alpha 0.2 --width 0.5 --dim 20 --steps 50 --starts 3 --precision float "
-                           "--no-amp --format json")
-                           .json()["points"][0];
-    const auto stored =
-        nlohmann::json::parse(read(place.file("out") + "/provenance.json"))["points"][0]["values"];
-    EXPECT_EQ(stored["error"], point["mean_error"]);
-    EXPECT_EQ(stored["averaged_error"], point["averaged_error"]);
+    for (const auto& [setting, option] :
+         {std::pair{"", ""},
+          {"attention = 'cross'\nkey_tokens = 3\n", "--attention cross --key-tokens 3 "},
+          {"attention = 'masked'\ntokens = 3\nprior = 'bilinear'\n", "--attention masked --tokens 3 "}}) {
+        const Workplace place;
+        const std::string file = place.write(
+            "gd.toml", std::string("estimator = 'gd'\nalpha = 0.2\nwidth = 0.5\ndim = 20\nsteps = "
+                                   "50\nstarts = 3\nprecision = 'float'\n") +
+                           setting);
+        const auto run = bayesaim(sweep(file, place.file("out")));
+        ASSERT_EQ(run.exit_code, 0) << run.err;
+        const auto point =
+            bayesaim(
+                std::string("gd --alpha 0.2 --width 0.5 --dim 20 --steps 50 --starts 3 --precision float "
+                            "--no-amp --format json ") +
+                option)
+                .json()["points"][0];
+        const auto stored =
+            nlohmann::json::parse(read(place.file("out") + "/provenance.json"))["points"][0]["values"];
+        EXPECT_EQ(stored["error"], point["mean_error"]) << option;
+        EXPECT_EQ(stored["averaged_error"], point["averaged_error"]) << option;
+    }
 }
 
 TEST(SweepCommand, ShardsMergeToTheUnshardedRun) {

@@ -362,8 +362,6 @@ INSTANTIATE_TEST_SUITE_P(
                      "--attention must be one of tied, cross, masked, self, causal, got 'sideways'"},
         cli::BadCall{"theory --alpha 0.1 --channel deep-softmax --attention cross",
                      "--attention applies only to --channel linear, softmax or hardmax"},
-        cli::BadCall{"gd --alpha 0.1 --attention cross --dim 10",
-                     "gradient descent is not available for cross attention"},
         cli::BadCall{"theory --alpha 0.1 --limit small-width --prior wigner",
                      "--limit small-width is not available for prior wigner"},
         cli::BadCall{"theory --alpha 0.1 --trajectory 3 --plot a.png",

@@ -47,9 +47,11 @@ AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset&
     AveragedGradientDescentResult result;
     std::vector<Descent>& descents = result.descents;
     descents = options.resume;
+    const int factors = channel.geometry().symmetric() ? 1 : 2;
     for (const Descent& descent : descents) {
         check_size("rows of a resumed student", descent.weights.rows(), data.tokens->dim());
-        check_size("columns of a resumed student", descent.weights.cols(), options.descent.width);
+        check_size("factors of a resumed student", descent.factors, factors);
+        check_size("columns of a resumed student", descent.weights.cols(), options.descent.width * factors);
     }
     if (descents.empty()) {
         descents.resize(static_cast<std::size_t>(options.starts));

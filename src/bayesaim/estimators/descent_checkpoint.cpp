@@ -77,7 +77,8 @@ Tables to_tables(const std::vector<Descent>& descents) {
         tables["starts"].append({static_cast<double>(descent.start), static_cast<double>(descent.step),
                                  descent.status ? static_cast<double>(*descent.status) : none,
                                  descent.seconds, static_cast<double>(descent.weights.cols()),
-                                 static_cast<double>(descent.record.size())});
+                                 static_cast<double>(descent.record.size()),
+                                 static_cast<double>(descent.factors)});
         tables["weights"].append(descent.weights);
         tables["first_moment"].append(descent.first_moment);
         tables["second_moment"].append(descent.second_moment);
@@ -101,6 +102,7 @@ std::vector<Descent> from_tables(Tables& tables) {
         if (row[2] != none) descent.status = static_cast<Termination>(static_cast<int>(row[2]));
         descent.seconds = row[3];
         const auto columns = static_cast<std::size_t>(row[4]);
+        if (row.size() > 6) descent.factors = static_cast<int>(row[6]);  // older files: tied attention
         descent.weights = tables["weights"].take_matrix(columns);
         descent.first_moment = tables["first_moment"].take_matrix(columns);
         descent.second_moment = tables["second_moment"].take_matrix(columns);

@@ -55,12 +55,14 @@ class Descender final : public GradientDescent {
         ThreadPool alone(1);
         Descent descent;
         descent.start = index;
-        descent.weights = linalg::gaussian_matrix(loss_.dim(), options_.width,
+        descent.factors = loss_.factors();
+        const Eigen::Index columns = options_.width * descent.factors;
+        descent.weights = linalg::gaussian_matrix(loss_.dim(), columns,
                                                   RandomStream(options_.seed, Purpose::initial, index), alone)
                               .template cast<Scalar>()
                               .template cast<double>();
         if (options_.optimizer == Optimizer::adam) {
-            descent.first_moment = linalg::Matrix::Zero(loss_.dim(), options_.width);
+            descent.first_moment = linalg::Matrix::Zero(loss_.dim(), columns);
             descent.second_moment = descent.first_moment;
         }
         return descent;
@@ -165,8 +167,14 @@ Eigen::Index student_columns(double width, Eigen::Index dim) {
 }
 
 linalg::Matrix Descent::estimate() const {
-    const double d = static_cast<double>(weights.rows()), r = static_cast<double>(weights.cols());
-    return linalg::gram(1 / std::sqrt(r * d), weights);
+    const Eigen::Index width = weights.cols() / factors;
+    const double d = static_cast<double>(weights.rows()), r = static_cast<double>(width);
+    const double scale = 1 / std::sqrt(r * d);
+    if (factors == 1) return linalg::gram(scale, weights);
+    linalg::Matrix s(weights.rows(), weights.rows());
+    linalg::multiply(scale, weights.leftCols(width), linalg::Transpose::no, weights.rightCols(width),
+                     linalg::Transpose::yes, 0, s);
+    return s;
 }
 
 std::unique_ptr<GradientDescent> make_gradient_descent(const data::Dataset& data,

@@ -23,7 +23,7 @@ struct DescentStep {
 };
 
 struct GradientDescentOptions {
-    Eigen::Index width = 1;  ///< columns r of the student W
+    Eigen::Index width = 1;  ///< columns r of the student W, or of each of W_Q and W_K
     Optimizer optimizer = Optimizer::adam;
     double learning_rate = 0.1;
     double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< of Adam
@@ -42,12 +42,13 @@ struct GradientDescentOptions {
 struct Descent {
     std::uint64_t start = 0;
     int step = 0;
-    linalg::Matrix weights, first_moment, second_moment;  ///< W and Adam's moments, d x r
+    int factors = 1;  ///< 1 for W, d x r; 2 for [W_Q | W_K], d x 2r, of untied attention
+    linalg::Matrix weights, first_moment, second_moment;  ///< the student and Adam's moments
     std::optional<Termination> status{};                  ///< std::nullopt while it runs
     std::vector<DescentStep> record{};
     double seconds = 0;  ///< computing time, on one thread or several
 
-    /// S = W W' / sqrt(r d)
+    /// S = W W' / sqrt(r d), or W_Q W_K' / sqrt(r d)
     linalg::Matrix estimate() const;
 };
 

@@ -123,12 +123,22 @@ Outcome run_amp(const Task& task, const TaskContext& context) {
     return make_outcome(result.status, numbers);
 }
 
+bool untied(const Task& task) { return task.attention != Task{}.attention; }
+
+double keys_of(const Task& task) { return task.key_tokens > 0 ? task.key_tokens : task.tokens; }
+
 Eigen::Index student_columns(const Task& task) {
     return estimators::student_columns(task.student_width > 0 ? task.student_width : task.width, task.dim);
 }
 
 void check_gd(const Task& task) {
-    check_one_of("prior of gradient descent", task.prior, {"wishart"});
+    // The student is a product of factors, as the teacher is: wishart, which untied attention reads as
+    // bilinear.
+    if (untied(task)) {
+        check_one_of("prior of gradient descent", task.prior, {"wishart", "bilinear"});
+    } else {
+        check_one_of("prior of gradient descent", task.prior, {"wishart"});
+    }
     check_one_of("channel of gradient descent", task.channel, channels::smooth_channels());
 }
 
@@ -196,10 +206,11 @@ double amp_operations(const Task& task) {
     return std::min(80, task.max_iterations) * (layers * one + samples * posterior_operations(task));
 }
 
-/// Two products of d x r with d x nT per step and start.
+/// Two products of d x r with d x nT per step and start, for queries and for keys in untied attention.
 double gd_operations(const Task& task) {
     const double d = task.dim, columns = static_cast<double>(student_columns(task));
-    return 4.0 * task.starts * task.steps * task.alpha * task.tokens * d * d * d * columns;
+    const double tokens = task.tokens + (untied(task) ? keys_of(task) : 0);
+    return 4.0 * task.starts * task.steps * task.alpha * tokens * d * d * d * columns;
 }
 
 /// Spectral laws and quadratures.
@@ -228,9 +239,10 @@ double amp_bytes(const Task& task) {
 /// The data, their copy in the precision of the descent, and of each start the weights, two moments and a
 /// gradient.
 double gd_bytes(const Task& task) {
-    const double d = task.dim, samples = task.alpha * d * d, tokens = task.tokens,
-                 columns = static_cast<double>(student_columns(task));
-    return data_bytes(task, 8) + size_of(task) * samples * (tokens * d + tokens * tokens) +
+    const double d = task.dim, samples = task.alpha * d * d, tokens = task.tokens, keys = keys_of(task),
+                 sets = task.attention == "cross" ? tokens + keys : tokens,
+                 columns = static_cast<double>(student_columns(task)) * (untied(task) ? 2 : 1);
+    return data_bytes(task, 8) + size_of(task) * samples * (sets * d + tokens * keys) +
            8 * d * (4 * task.starts * columns + 4 * d) + theory_bytes(task);
 }
 

@@ -28,6 +28,7 @@ Descent some_descent(std::uint64_t start) {
 void expect_same(const Descent& a, const Descent& b) {
     EXPECT_EQ(a.start, b.start);
     EXPECT_EQ(a.step, b.step);
+    EXPECT_EQ(a.factors, b.factors);
     EXPECT_EQ(a.weights, b.weights);
     EXPECT_EQ(a.first_moment, b.first_moment);
     EXPECT_EQ(a.second_moment, b.second_moment);
@@ -46,6 +47,7 @@ TEST(DescentCheckpoint, GivesBackEveryBit) {
     DescentCheckpoint checkpoint{"the settings", "", {some_descent(0), some_descent(1)}};
     checkpoint.descents[1].status = Termination::diverged;
     checkpoint.descents[1].record.clear();
+    checkpoint.descents[1].factors = 2;
     const test::TemporaryFile file("");
     write_descent_checkpoint(file.path(), checkpoint);
     const DescentCheckpoint read = read_descent_checkpoint(file.path());

@@ -6,6 +6,7 @@
 #include "bayesaim/channels/table.hpp"
 #include "bayesaim/estimators/attention_loss.hpp"
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
+#include "bayesaim/priors/bilinear.hpp"
 #include "bayesaim/priors/wishart.hpp"
 
 #include "support/expect_invalid.hpp"
@@ -16,12 +17,16 @@ namespace {
 
 class GradientDescentTest : public testing::Test {
   protected:
-    void make(const std::string& name, double alpha) {
-        channel = channels::make_channel(name, {});
+    void make(const std::string& name, double alpha, const channels::ChannelOptions& of_channel = {}) {
+        channel = channels::make_channel(name, of_channel);
         data::SyntheticOptions synthetic;
         synthetic.dim = 20;
         synthetic.alpha = alpha;
-        problem = data::make_synthetic(priors::Wishart(0.5), *channel, synthetic, pool);
+        if (channel->geometry().symmetric()) {
+            problem = data::make_synthetic(priors::Wishart(0.5), *channel, synthetic, pool);
+        } else {
+            problem = data::make_synthetic(priors::Bilinear(0.5), *channel, synthetic, pool);
+        }
         options.width = 10;
         options.max_steps = 60;
         options.precision = data::Precision::double_precision;
@@ -113,6 +118,52 @@ TEST_F(GradientDescentTest, AverageIsTheMeanOverStarts) {
     EXPECT_EQ(errors.each[1], options.measure(result.descents[1].estimate()));
     EXPECT_EQ(errors.averaged[0], errors.each[0]);
     EXPECT_EQ(errors.averaged[2], options.measure(result.estimate));
+}
+
+TEST_F(GradientDescentTest, UntiedAttentionLearnsTwoFactors) {
+    for (const channels::ChannelOptions& of_channel :
+         {channels::ChannelOptions{.attention = channels::Attention::cross, .key_tokens = 3},
+          channels::ChannelOptions{.tokens = 3, .attention = channels::Attention::masked}}) {
+        make("softmax", 0.4, of_channel);
+        const Descent descent = run();
+        EXPECT_EQ(descent.factors, 2);
+        ASSERT_EQ(descent.weights.cols(), 20);
+        EXPECT_LT(descent.record.back().loss, 0.2 * descent.record.front().loss);
+        const linalg::Matrix s = descent.estimate(), expected = descent.weights.leftCols(10) *
+                                                                descent.weights.rightCols(10).transpose() /
+                                                                std::sqrt(10.0 * 20.0);
+        EXPECT_LT((s - expected).norm(), 1e-13 * expected.norm());
+        EXPECT_GT((s - s.transpose()).norm(), 0.5 * s.norm()) << "S is symmetric";
+        EXPECT_EQ(*descent.record.back().true_error, data::estimation_error(s, problem.weights[0]));
+    }
+}
+
+TEST_F(GradientDescentTest, UntiedBitsDependOnNeitherPausesNorThreads) {
+    for (const Eigen::Index batch : {0, 17}) {
+        make("softmax", 1, {.attention = channels::Attention::cross, .key_tokens = 3});
+        options.precision = data::Precision::float_precision;
+        options.batch_size = batch;
+        const Descent whole = run();
+        const auto descender = make_gradient_descent(problem.data, *channel, options, pool);
+        Descent paused = descender->start(0);
+        while (!paused.status) descender->advance(paused, 7, nullptr);
+        EXPECT_EQ(paused.weights, whole.weights) << batch;
+        const auto five = run(5, 1), threaded = run(5, 3), few = run(2, 3);
+        EXPECT_EQ(five.descents[0].weights, whole.weights);
+        EXPECT_EQ(threaded.estimate, five.estimate);
+        EXPECT_EQ(few.descents[1].weights, five.descents[1].weights);
+    }
+}
+
+TEST_F(GradientDescentTest, ResumesOnlyStudentsOfItsGeometry) {
+    make("softmax", 0.4, {.tokens = 3, .attention = channels::Attention::masked});
+    AveragedGradientDescentOptions averaged{.descent = options, .starts = 1};
+    averaged.resume = {make_gradient_descent(problem.data, *channel, options, pool)->start(0)};
+    EXPECT_EQ(run_averaged_gradient_descent(problem.data, *channel, averaged, pool).descents[0].weights,
+              run().weights);
+    averaged.resume[0].factors = 1;
+    test::expect_invalid([&] { run_averaged_gradient_descent(problem.data, *channel, averaged, pool); },
+                         "factors of a resumed student must be of size 2, got 1");
 }
 
 /// With a student that hardly moves, the batches of one epoch together are all samples once.

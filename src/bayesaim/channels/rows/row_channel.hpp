@@ -99,6 +99,7 @@ class RowLinear final : public RowChannel {
     std::vector<std::pair<std::string, double>> parameters() const override;
     bool sampled() const override { return false; }
     bool fast_slope() const override { return true; }
+    std::optional<SmoothOutput> smooth_output() const override { return SmoothOutput{}; }
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override;
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
@@ -137,6 +138,7 @@ class RowSoftmax final : public RowChannel {
     bool logarithmic_outputs() const override { return true; }
     bool sampled() const override { return false; }
     bool fast_slope() const override { return true; }
+    std::optional<SmoothOutput> smooth_output() const override { return SmoothOutput{true, beta_}; }
     void draw(const ConstRowsRef& index, std::uint64_t seed, std::uint64_t first_sample,
               RowsRef outputs) const override;
     void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
