@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bayesaim/channels/table.hpp"
+#include "bayesaim/model/model.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
 #include "bayesaim/theory/bayes_optimal.hpp"
 
@@ -40,6 +41,39 @@ BENCHMARK_CAPTURE(theory_point, hardmax_three_tokens, "hardmax", 3)
     ->Arg(1000)
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);
+
+/// The same for untied attention of width 0.5.
+void untied_point(benchmark::State& state, const char* name, channels::ChannelOptions options) {
+    const model::Model model = model::make_model({.widths = {0.5}, .channel = name, .channel_options = options});
+    const auto prior = theory::make_curve(model.laws(), model.channel().geometry());
+    const double alpha = static_cast<double>(state.range(0)) / 1000;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(solve_bayes_optimal(*prior, model.channel(), alpha).optimal().error());
+}
+using enum channels::Attention;
+BENCHMARK_CAPTURE(untied_point, softmax_cross, "softmax", {.attention = cross})
+    ->Arg(100)
+    ->Arg(350)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, linear_cross_noise, "linear", {.label_noise = 0.1, .attention = cross})
+    ->Arg(200)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, hardmax_cross, "hardmax", {.attention = cross})
+    ->Arg(1000)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, softmax_self, "softmax", {.attention = self})
+    ->Arg(100)
+    ->Arg(350)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, linear_self_noise, "linear", {.label_noise = 0.1, .attention = self})
+    ->Arg(200)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, softmax_causal, "softmax", {.tokens = 4, .attention = causal})
+    ->Arg(80)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, hardmax_self, "hardmax", {.attention = self})
+    ->Arg(1000)
+    ->Unit(benchmark::kMillisecond);
 
 /// Generalisation error alone.
 void generalization(benchmark::State& state, const char* name, int tokens) {

@@ -145,8 +145,8 @@ def gradient_descent(
 
         L(W) = sum_samples sum_ab (y_ab - g(h)_ab)^2,  S = W W^T / sqrt(r d)
 
-    For softmax and linear channels. Untied attention learns two factors, W = [W_Q | W_K] and S = W_Q W_K^T / sqrt(r d). The same seed gives the bits of `bayesaim gd`, for any number of threads. `checkpoint`
-    is an HDF5 file, written at regular steps and when the run is stopped; with `resume` the same call continues from it
+    For softmax and linear channels. Untied attention learns two factors, W = [W_Q | W_K] and S = W_Q W_K^T / sqrt(r d). The
+    same seed gives the bits of `bayesaim gd`, for any number of threads. `checkpoint` is an HDF5 file, written at regular steps and when the run is stopped; with `resume` the same call continues from it
     and ends with the same bits.
 
     >>> bayesaim.gradient_descent(data, bayesaim.Softmax(2), width=0.5, starts=8).averaged_errors[-1]
