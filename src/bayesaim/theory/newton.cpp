@@ -86,6 +86,14 @@ Eigen::MatrixXd jacobian(Map& map, const Eigen::VectorXd& x) {
     return result;
 }
 
+/// Relative change of Tr C when the coordinates change: that of the layers, weighted by their share of the trace.
+double trace_change(const Overlap& error, const Eigen::VectorXd& change) {
+    double sum = 0;
+    Eigen::Index next = 0;
+    for (Eigen::Index l = 0; l < error.rows(); next += ++l) sum += change[next] * error(l, l) / error.trace();
+    return sum;
+}
+
 /// Amplification: relative error of Tr C at the fixed point per relative error of qhat in one iteration. The
 /// error of qhat changes the coordinates of C, and (1 - J)^-1 sums the effect on all later iterations.
 double error_amplification(const Map& map, const Eigen::MatrixXd& one_minus_jacobian) {
@@ -93,22 +101,16 @@ double error_amplification(const Map& map, const Eigen::MatrixXd& one_minus_jaco
     const Overlap sharper = map.prior.covariance((1 + shift) * map.last.conjugate);
     const Eigen::VectorXd change = (coordinates(map.last.error) - coordinates(sharper)) / shift;
     const Eigen::VectorXd total = linalg::solve_general(one_minus_jacobian, change);
-    double sum = 0;  // of the layers' relative changes, weighted by their share of the trace
-    Eigen::Index next = 0;
-    for (Eigen::Index l = 0; l < map.last.error.rows(); next += ++l) {
-        sum += std::abs(total[next]) * map.last.error(l, l) / map.last.error.trace();
-    }
-    return sum;
+    return trace_change(map.last.error, total.cwiseAbs());
 }
 
 /// Relative change of Tr C at the fixed point due to the bias of the curve in one iteration.
 double biased_by(const Map& map, const Eigen::MatrixXd& one_minus_jacobian) {
     const Overlap bias = map.prior.covariance_bias(map.last.conjugate);
     if (bias.isZero(0)) return 0;
-    const Eigen::VectorXd change = coordinates(map.last.error + bias) - coordinates(map.last.error);
-    const Overlap moved = from_coordinates(
-        coordinates(map.last.error) + linalg::solve_general(one_minus_jacobian, change), map.last.error.rows());
-    return std::abs(moved.trace() / map.last.error.trace() - 1);
+    const Overlap& error = map.last.error;
+    const Eigen::VectorXd change = coordinates(error + bias) - coordinates(error);
+    return std::min(1.0, std::abs(trace_change(error, linalg::solve_general(one_minus_jacobian, change))));
 }
 
 }  // namespace
