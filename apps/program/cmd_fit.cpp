@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -55,6 +56,19 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
         !arguments.model.command.given("--attention"))
         channel.attention = channels::Attention::cross;  // only cross-attention has them
     if (header.key_tokens > 0) channel.key_tokens = static_cast<int>(header.key_tokens);
+    // The dimensions of the arrays decide; an aspect of the file or the command line must agree with them.
+    double& aspect = arguments.model.options.aspect;
+    const bool typed = arguments.model.command.given("--aspect");
+    if (typed || header.attributes.contains("aspect")) {
+        if (aspect > 0 && std::llround(aspect * static_cast<double>(header.dim)) != header.key_dim)
+            throw_invalid(typed ? "--aspect" : fmt::format("attribute aspect of '{}'", arguments.file),
+                          fmt::format("{:g}: tokens have dimension {}, key tokens {}",
+                                      static_cast<double>(header.key_dim) / static_cast<double>(header.dim),
+                                      header.dim, header.key_dim),
+                          aspect);
+    } else if (header.key_dim != header.dim) {
+        aspect = static_cast<double>(header.key_dim) / static_cast<double>(header.dim);
+    }
 }
 
 int run(Arguments arguments) {

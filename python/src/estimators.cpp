@@ -50,8 +50,8 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
     const auto result = without_lock(threads, [&](ThreadPool& pool) {
         if (start) {
             data::Synthetic problem{dataset.weights, {}};
-            const Eigen::Index dim = dataset.tokens().dim();
-            if (!known) problem.weights.assign(model.priors().size(), linalg::Matrix::Zero(dim, dim));
+            const Eigen::Index dim = dataset.tokens().dim(), key_dim = dataset.data.keys().dim();
+            if (!known) problem.weights.assign(model.priors().size(), linalg::Matrix::Zero(dim, key_dim));
             experiments::set_initial(*start, model, problem, seed, options, pool);
         }
         if (error) options.initial_error = error;

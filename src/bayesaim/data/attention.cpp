@@ -131,7 +131,9 @@ void BilinearMap<Scalar>::indices(const TokenSource::BlockOf<Scalar>& queries,
     projected.resize(weights_.cols(), queries.cols());
     linalg::multiply(Scalar(1), weights_, linalg::Transpose::yes, queries, linalg::Transpose::no, Scalar(0),
                      projected);
-    const double scale = 1 / std::sqrt(static_cast<double>(queries.rows()));
+    // sqrt(sqrt(d^2)) is sqrt(d) to the last bit.
+    const double scale =
+        1 / std::sqrt(std::sqrt(static_cast<double>(queries.rows()) * static_cast<double>(keys.rows())));
     const Dots<Scalar> dots(keys.rows());
     for (Eigen::Index i = 0; i < index.rows(); ++i) {
         Eigen::Index pair = 0;
@@ -214,7 +216,7 @@ channels::Rows attention_indices(const TokenSource& source, std::span<const Matr
 channels::Rows attention_indices(const channels::Geometry& geometry, const TokenSource& queries,
                                  const TokenSource& keys, std::span<const Matrix> weights, ThreadPool& pool) {
     if (geometry.symmetric()) return attention_indices(queries, weights, pool);
-    check_weights("weights", weights, queries.dim());
+    check_weights("weights", weights, queries.dim(), keys.dim());
     check_size("number of weights", static_cast<long long>(weights.size()), 1);
     const BilinearMap<double> map(weights[0], geometry);
     channels::Rows index(queries.samples(), geometry.pairs());
@@ -231,10 +233,16 @@ channels::Rows attention_indices(const channels::Geometry& geometry, const Token
 }
 
 void check_weights(std::string_view name, std::span<const Matrix> weights, Eigen::Index dim) {
+    check_weights(name, weights, dim, dim);
+}
+
+void check_weights(std::string_view name, std::span<const Matrix> weights, Eigen::Index rows,
+                   Eigen::Index columns) {
     if (weights.empty()) throw_invalid(name, "at least one matrix", "none");
     for (const Matrix& s : weights) {
-        if (s.rows() != dim || s.cols() != dim)
-            throw_invalid(name, fmt::format("{} x {}", dim, dim), fmt::format("{} x {}", s.rows(), s.cols()));
+        if (s.rows() != rows || s.cols() != columns)
+            throw_invalid(name, fmt::format("{} x {}", rows, columns),
+                          fmt::format("{} x {}", s.rows(), s.cols()));
     }
 }
 

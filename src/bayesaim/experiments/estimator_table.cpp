@@ -191,7 +191,8 @@ double theory_operations(const Task& task) {
 /// Per iteration 1.5 products of d x d with d x nT, an eigendecomposition and the shrinkage of d eigenvalues,
 /// for each layer; and the posterior of each sample.
 double amp_operations(const Task& task) {
-    const double d = task.dim, samples = task.alpha * d * d, layers = layers_of(task);
+    const double d = task.dim * std::sqrt(task.aspect), samples = task.alpha * d * d,
+                 layers = layers_of(task);
     const double one = 3 * samples * task.tokens * d * d + 50 * std::pow(d, 3) + 1e6 * d;
     return std::min(80, task.max_iterations) * (layers * one + samples * posterior_operations(task));
 }
@@ -210,7 +211,7 @@ double size_of(const Task& task) { return precision_of(task) == data::Precision:
 
 /// The tokens, if they stay in memory, and the outputs: n T d and n T^2 numbers.
 double data_bytes(const Task& task, double token_size) {
-    const double d = task.dim, samples = task.alpha * d * d, tokens = task.tokens;
+    const double d = task.dim * std::sqrt(task.aspect), samples = task.alpha * d * d, tokens = task.tokens;
     const bool kept =
         data::parse_token_storage("token_storage", task.token_storage) == data::TokenStorage::memory;
     return samples * tokens * (kept ? token_size * d : 0) + 8 * samples * tokens * tokens;
@@ -219,7 +220,8 @@ double data_bytes(const Task& task, double token_size) {
 /// The data, the messages omega and g, and d x d matrices: 6 of each layer (truth, estimates, the best,
 /// noisy, denoised, lower triangles), the partial sums of data_pass.cpp, and 6 of an eigendecomposition.
 double amp_bytes(const Task& task) {
-    const double d = task.dim, samples = task.alpha * d * d, layers = layers_of(task);
+    const double d = task.dim * std::sqrt(task.aspect), samples = task.alpha * d * d,
+                 layers = layers_of(task);
     const double pairs = task.tokens * (task.tokens + 1) / 2.0, sums = layers > 1 ? 32 : 8;
     return data_bytes(task, size_of(task)) + 16 * samples * layers * pairs +
            8 * d * d * (6 * layers + sums * layers + 6) + theory_bytes(task);
