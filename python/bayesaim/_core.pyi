@@ -163,7 +163,11 @@ def make_channel(
     key_tokens: int | None = None,
 ) -> Channel: ...
 def make_prior(
-    name: str, width: float | None = None, spectrum: str | None = None, heads: int | None = None
+    name: str,
+    width: float | None = None,
+    spectrum: str | None = None,
+    heads: int | None = None,
+    aspect: float | None = None,
 ) -> Prior: ...
 
 class TheorySettings:

@@ -43,24 +43,25 @@ TEST(AspectOption, AmpIsNextToTheory) {
     const auto json = amp.json();
     const auto point = json["points"][0];
     EXPECT_EQ(json["configuration"]["aspect"], 2);
-    EXPECT_NEAR(point["true_error"].get<double>(), point["theory_error"].get<double>(), 0.08) << amp.out;
+    EXPECT_NEAR(point["mean_error"].get<double>(), point["theory_error"].get<double>(), 0.08) << amp.out;
 }
 
-/// generate, fit and predict on keys of 45 dimensions and queries of 30.
+/// generate, fit and predict on keys of 90 dimensions and queries of 60.
 TEST(AspectOption, FilesHaveBothDimensions) {
     const cli::Workplace place;
-    const std::string model = " --attention cross --key-tokens 3 --aspect 1.5 --width 0.5 --dim 30 ";
+    const std::string model = " --attention cross --key-tokens 3 --aspect 1.5 --width 0.5 --dim 60 ";
     const std::string data = place.file("data.h5"), test = place.file("test.h5"),
                       estimate = place.file("estimate.h5");
-    const auto made = bayesaim("generate" + model + "--alpha 0.2 --output " + data + " --format json");
+    const auto made = bayesaim("generate" + model + "--alpha 0.1 --output " + data + " --format json");
     ASSERT_EQ(made.exit_code, 0) << made.err;
-    EXPECT_EQ(made.json()["points"][0]["samples"], 270);  // 0.2 * 30 * 45
+    EXPECT_EQ(made.json()["points"][0]["samples"], 540);  // 0.1 * 60 * 90
+    EXPECT_EQ(made.json()["points"][0]["key_dim"], 90);
     ASSERT_EQ(bayesaim("generate" + model + "--alpha 0.5 --test --output " + test).exit_code, 0);
     const auto fit = bayesaim("fit " + data + " --output " + estimate + " --format json");
     ASSERT_EQ(fit.exit_code, 0) << fit.err;
     EXPECT_EQ(fit.json()["configuration"]["aspect"], 1.5);
-    EXPECT_NEAR(fit.json()["points"][0]["alpha"].get<double>(), 0.2, 1e-12);
-    EXPECT_LT(fit.json()["points"][0]["measured_error"].get<double>(), 0.5);
+    EXPECT_NEAR(fit.json()["points"][0]["alpha"].get<double>(), 0.1, 1e-12);
+    EXPECT_LT(fit.json()["points"][0]["measured_error"].get<double>(), 0.6);
     const auto predict =
         bayesaim("predict " + estimate + " " + test + " --output " + place.file("p.h5") + " --format json");
     ASSERT_EQ(predict.exit_code, 0) << predict.err;
@@ -71,16 +72,16 @@ TEST(AspectOption, FilesHaveBothDimensions) {
     // what contradicts the arrays
     const auto refused = bayesaim("fit " + data + " --aspect 2 --output " + place.file("no.h5"));
     EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_NE(refused.err.find("--aspect must be 1.5: tokens have dimension 30, key tokens 45, got 2"),
+    EXPECT_NE(refused.err.find("--aspect must be 1.5: tokens have dimension 60, key tokens 90, got 2"),
               std::string::npos)
         << refused.err;
     const std::string square = place.file("square.h5");
-    ASSERT_EQ(bayesaim("generate --attention cross --key-tokens 3 --dim 30 --alpha 0.1 --output " + square)
+    ASSERT_EQ(bayesaim("generate --attention cross --key-tokens 3 --dim 60 --alpha 0.1 --output " + square)
                   .exit_code,
               0);
     const auto other = bayesaim("predict " + estimate + " " + square + " --output " + place.file("no.h5"));
     EXPECT_EQ(other.exit_code, 1);
-    EXPECT_NE(other.err.find("dimension of the key tokens must be 45"), std::string::npos) << other.err;
+    EXPECT_NE(other.err.find("dimension of the key tokens must be 90"), std::string::npos) << other.err;
     EXPECT_EQ(bayesaim("fit " + square + " --aspect 1.5 --output " + place.file("no.h5")).exit_code, 1);
 }
 
