@@ -44,7 +44,8 @@ BENCHMARK_CAPTURE(theory_point, hardmax_three_tokens, "hardmax", 3)
 
 /// The same for untied attention of width 0.5.
 void untied_point(benchmark::State& state, const char* name, channels::ChannelOptions options) {
-    const model::Model model = model::make_model({.widths = {0.5}, .channel = name, .channel_options = options});
+    const model::Model model =
+        model::make_model({.widths = {0.5}, .channel = name, .channel_options = options});
     const auto prior = theory::make_curve(model.laws(), model.channel().geometry());
     const double alpha = static_cast<double>(state.range(0)) / 1000;
     for (auto _ : state)

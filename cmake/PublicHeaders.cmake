@@ -22,6 +22,8 @@ set(public_headers
     spectral/free_convolution.hpp
     spectral/free_moments.hpp
     spectral/marchenko_pastur_law.hpp
+    spectral/rectangular_curve.hpp
+    spectral/rectangular_law.hpp
     spectral/scaled_law.hpp
     spectral/spectral_law.hpp
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
+
 #include "bayesaim/denoisers/singular_values.hpp"
 
 #include "program/commands.hpp"
@@ -28,8 +30,10 @@ int run(const Arguments& arguments) {
         arguments.noise.add_noise(prior->symmetric(), noisy, seed, pool);
         const auto denoise = prior->symmetric() ? denoisers::denoise : denoisers::denoise_singular_values;
         const denoisers::Denoised denoised = denoise(prior->law(), noisy, noise_variance, pool, {});
-        const double measured = (denoised.estimate - weights).squaredNorm() / dim;
-        const double unprocessed = (noisy - weights).squaredNorm() / dim;
+        const double size =
+            std::sqrt(static_cast<double>(weights.rows()) * static_cast<double>(weights.cols()));
+        const double measured = (denoised.estimate - weights).squaredNorm() / size;
+        const double unprocessed = (noisy - weights).squaredNorm() / size;
         report.points.push_back({{"seed", seed},
                                  {"measured_error", measured},
                                  {"predicted_error", denoised.posterior_variance},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -55,6 +56,19 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
         !arguments.model.command.given("--attention"))
         channel.attention = channels::Attention::cross;  // only cross-attention has them
     if (header.key_tokens > 0) channel.key_tokens = static_cast<int>(header.key_tokens);
+    // The dimensions of the arrays decide; an aspect of the file or the command line must agree with them.
+    double& aspect = arguments.model.options.aspect;
+    const bool typed = arguments.model.command.given("--aspect");
+    if (typed || header.attributes.contains("aspect")) {
+        if (aspect > 0 && std::llround(aspect * static_cast<double>(header.dim)) != header.key_dim)
+            throw_invalid(typed ? "--aspect" : fmt::format("attribute aspect of '{}'", arguments.file),
+                          fmt::format("{:g}: tokens have dimension {}, key tokens {}",
+                                      static_cast<double>(header.key_dim) / static_cast<double>(header.dim),
+                                      header.dim, header.key_dim),
+                          aspect);
+    } else if (header.key_dim != header.dim) {
+        aspect = static_cast<double>(header.key_dim) / static_cast<double>(header.dim);
+    }
 }
 
 int run(Arguments arguments) {
@@ -98,9 +112,11 @@ int run(Arguments arguments) {
                     {"samples", header.samples},
                     {"predicted_error", result.predicted_error.trace()},
                     {"measured_error", nullptr}};
-    if (model.channel().components() > 1) point["predicted_layer_errors"] = linalg::diagonal_value(result.predicted_error);
+    if (model.channel().components() > 1)
+        point["predicted_layer_errors"] = linalg::diagonal_value(result.predicted_error);
     if (!contents.weights.empty()) {
-        const linalg::Overlap error = data::estimation_errors(model.channel().geometry(), result.estimates, contents.weights);
+        const linalg::Overlap error =
+            data::estimation_errors(model.channel().geometry(), result.estimates, contents.weights);
         point["measured_error"] = error.trace();
         if (model.channel().components() > 1) point["measured_layer_errors"] = linalg::diagonal_value(error);
     }

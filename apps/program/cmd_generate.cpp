@@ -59,6 +59,8 @@ int run(const Arguments& arguments) {
                              {"tokens", problem.data.tokens->tokens()},
                              {"dim", problem.data.tokens->dim()},
                              {"bytes", std::filesystem::file_size(arguments.output)}});
+    if (const auto key_dim = problem.data.keys().dim(); key_dim != problem.data.tokens->dim())
+        report.points.back()["key_dim"] = key_dim;
     publish(report, arguments.format, "");
     return 0;
 }

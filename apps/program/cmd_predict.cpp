@@ -54,6 +54,12 @@ int run(const Arguments& arguments) {
                       fmt::format("{}, as in '{}'", dim, arguments.estimate_file),
                       static_cast<double>(header.dim));
     }
+    const Eigen::Index key_dim = estimate.weights[0].cols();
+    if (header.key_tokens > 0 && header.key_dim != key_dim) {
+        throw_invalid(fmt::format("'{}': dimension of the key tokens", arguments.token_file),
+                      fmt::format("{}, as in '{}'", key_dim, arguments.estimate_file),
+                      static_cast<double>(header.key_dim));
+    }
     check_output_file(arguments.output, {arguments.estimate_file, arguments.token_file});
     const auto channel = channel_of(estimate, arguments.estimate_file, header);
     const data::DatasetContents contents =
@@ -74,9 +80,11 @@ int run(const Arguments& arguments) {
     // For a posterior mean Tr(Shat_l Shat_k)/d is the overlap with the truth.
     channels::GeneralizationError expected;
     if (estimate.error.trace() > 0) {
-        const std::vector<linalg::Matrix> nothing(estimate.weights.size(), linalg::Matrix::Zero(dim, dim));
+        const std::vector<linalg::Matrix> nothing(estimate.weights.size(),
+                                                  linalg::Matrix::Zero(dim, key_dim));
         expected = channel->generalization(
-            {data::estimation_errors(channel->geometry(), estimate.weights, nothing), estimate.error}, {.pool = &pool});
+            {data::estimation_errors(channel->geometry(), estimate.weights, nothing), estimate.error},
+            {.pool = &pool});
     }
     // Outputs of the file contain label noise, which no prediction can know.
     const double noise = data::number_attribute(estimate.attributes, "label_noise").value_or(0) *
@@ -94,8 +102,8 @@ int run(const Arguments& arguments) {
                              {"expected_plugin_generalization_error", expected.plug_in + noise}});
 
     data::Attributes attributes;
-    for (const char* name : {"prior", "channel", "attention", "width", "heads", "layers", "beta", "residual",
-                             "label_noise", "predicted_error", "status"}) {
+    for (const char* name : {"prior", "channel", "attention", "aspect", "width", "heads", "layers", "beta",
+                             "residual", "label_noise", "predicted_error", "status"}) {
         if (const auto found = estimate.attributes.find(name); found != estimate.attributes.end())
             attributes.insert(*found);
     }

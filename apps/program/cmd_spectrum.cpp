@@ -40,6 +40,7 @@ std::vector<double> eigenvalues_of_one_matrix(const priors::Prior& prior, const 
 int run(const Arguments& arguments) {
     arguments.check_writable(arguments.plot);
     const auto prior = arguments.noise.make_prior();
+    if (prior->law().aspect() != 1) throw_unavailable("--aspect", "for this command");
     const spectral::FreeConvolution spectrum(prior->law(), arguments.noise.noise_variance);
     const std::vector<spectral::Interval> edges = spectrum.edges();
 

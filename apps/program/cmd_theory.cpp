@@ -138,9 +138,11 @@ int run(const Arguments& arguments) {
         if (arguments.model.command.given("--width")) throw_conflict("--width", "--limit small-width");
         if (model.layers() > 1) throw_unavailable("--limit small-width", "for several layers");
         if (model.channel().components() > 1)
-            throw_unavailable("--limit small-width",
-                              "for self and causal attention, where it is that of cross-attention with as many "
-                              "informative outputs");
+            throw_unavailable(
+                "--limit small-width",
+                "for self and causal attention, where it is that of cross-attention with as many "
+                "informative outputs");
+        if (model.prior(0).law().aspect() != 1) throw_conflict("--aspect", "--limit small-width");
         // The limit is the same for tied and untied weights; see theory::SmallWidthCurve.
         if (model.prior(0).name() != "wishart" && model.prior(0).name() != "bilinear")
             throw_unavailable("--limit small-width", fmt::format("for prior {}", model.prior(0).name()));

@@ -36,8 +36,9 @@ int run(const Arguments& arguments) {
     for (std::size_t i = 0; i < family.size() && !interrupted(); ++i) {
         theory::Thresholds thresholds;
         try {
-            thresholds = theory::find_thresholds(*theory::make_curve(family[i].laws(), family[i].channel().geometry()), family[i].channel(),
-                                                 search, options);
+            thresholds =
+                theory::find_thresholds(*theory::make_curve(family[i].laws(), family[i].channel().geometry()),
+                                        family[i].channel(), search, options);
         } catch (const Stopped&) {
             break;
         }

@@ -36,8 +36,9 @@ std::string summaries(const std::vector<Row>& table, const std::vector<std::stri
 }
 
 /// The options of models that a command may have, as the tables name them.
-constexpr const char* model_options[] = {"tokens", "beta",  "label_noise", "layers",    "residual",
-                                         "heads",  "width", "spectrum",    "attention", "key_tokens"};
+constexpr const char* model_options[] = {"tokens",    "beta",       "label_noise", "layers",
+                                         "residual",  "heads",      "width",       "spectrum",
+                                         "attention", "key_tokens", "aspect"};
 
 /// --label-noise for label_noise
 std::string option_of(std::string name) {
@@ -109,11 +110,18 @@ void ModelArguments::add_prior_to(Command& to) {
           },
           "width ratio rho = r/d of wishart, bilinear and multi-head; for several layers one each: 0.4,0.8")
         .default_text("1");
+    add_aspect_to(to);
     to.text("--spectrum", options.spectrum,
             "file of eigenvalues (untied attention: singular values) for the prior `spectrum`: one per line, "
             "or with a weight",
             "FILE");
     if (taken_.empty()) to.count("--heads", options.heads, 1, "number of heads M (multi-head)");
+}
+
+void ModelArguments::add_aspect_to(Command& to) {
+    to.number("--aspect", options.aspect,
+              "dimension of the key tokens over that of the tokens, d2/d1, of cross-attention\n"
+              "(bilinear, ginibre); alpha then counts samples per d1 d2");
 }
 
 void ModelArguments::complete_from(const Record& description) {
@@ -139,6 +147,10 @@ model::Model ModelArguments::make() const {
     find_row(priors::prior_table(), command.given("--prior") ? "--prior" : "prior", options.prior);
     if (std::find(taken_.begin(), taken_.end(), options.channel) == taken_.end())
         throw_unavailable(fmt::format("--channel {}", options.channel), "for this command");
+    const channels::Attention attention = options.channel_options.attention;
+    if (command.given("--aspect") && options.aspect != 1 && attention != channels::Attention::cross)
+        throw_inapplicable("--aspect", "--attention cross",
+                           fmt::format("attention is {}", to_string(attention)));
     for (const char* name : model_options) {
         if (!command.given(option_of(name)) || model::takes_option(options, name)) continue;
         const std::string owners = model::owners_of_option(name);
@@ -148,7 +160,6 @@ model::Model ModelArguments::make() const {
     }
     if (options.prior == "spectrum" && options.spectrum.empty())
         throw_missing("--prior spectrum", "--spectrum FILE");
-    const channels::Attention attention = options.channel_options.attention;
     if (attention != channels::Attention::tied && command.given("--prior") &&
         options.prior == model::ModelOptions{}.prior)  // otherwise the default makes way for bilinear
         throw_conflict(fmt::format("--prior {}", options.prior),
@@ -193,7 +204,10 @@ std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
     if (options.widths.size() > 1)
         throw_invalid("--width", "one number", fmt::format("{} numbers", options.widths.size()));
     try {
-        return row.make({.width = options.widths[0], .spectrum = options.spectrum, .heads = options.heads});
+        return row.make({.width = options.widths[0],
+                         .spectrum = options.spectrum,
+                         .heads = options.heads,
+                         .aspect = options.aspect});
     } catch (const InvalidArgument& error) {
         throw_as_typed(error.what());
     }
@@ -286,10 +300,13 @@ Record NoiseArguments::describe(const priors::Prior& prior) const {
 void NoiseArguments::add_noise(bool symmetric, linalg::Matrix& matrix, std::uint64_t seed,
                                ThreadPool& pool) const {
     const RandomStream noise(seed, Purpose::noise);
-    const Eigen::Index size = matrix.rows();
-    matrix += std::sqrt(noise_variance) * (symmetric ? linalg::gaussian_orthogonal_ensemble(size, noise, pool)
-                                                     : linalg::gaussian_matrix(size, size, noise, pool) /
-                                                           std::sqrt(static_cast<double>(size)));
+    const Eigen::Index size = matrix.rows(), columns = matrix.cols();
+    // sqrt(sqrt(d^2)) is sqrt(d) to the last bit.
+    matrix +=
+        std::sqrt(noise_variance) *
+        (symmetric ? linalg::gaussian_orthogonal_ensemble(size, noise, pool)
+                   : linalg::gaussian_matrix(size, columns, noise, pool) /
+                         std::sqrt(std::sqrt(static_cast<double>(size) * static_cast<double>(columns))));
 }
 
 theory::StateEvolutionOptions IntegrationArguments::options(std::uint64_t seed, ThreadPool* pool) const {

@@ -2,6 +2,7 @@
 """Tokens and outputs: your own arrays, synthetic ones, files."""
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -52,7 +53,7 @@ class Dataset:
 
     @property
     def key_tokens(self) -> NDArray[Any] | None:
-        """(n, Tk, d) of cross-attention; otherwise None."""
+        """(n, Tk, d2) of cross-attention, d2 = d unless the prior has an aspect; otherwise None."""
         return self._data.key_tokens
 
     @property
@@ -77,7 +78,7 @@ class Dataset:
 
     @property
     def alpha(self) -> float:
-        """n/d^2"""
+        """n/d^2, or n/(d d2) if keys have another dimension"""
         return self._data.alpha
 
     def check(self, channel: _core.Channel) -> None:
@@ -142,7 +143,7 @@ def generate(
 
         y ~ P(y | h),  h_ab = (x_a' S x_b - delta_ab Tr S) / sqrt(d)
 
-    Give `n`, or `alpha` = n/d^2 (default 0.1). With several layers each S_l comes from its prior: one for all layers, or a
+    Give `n`, or `alpha` = n/d^2 (default 0.1); n/(d d2) if a prior with an aspect gives the keys the dimension d2. With several layers each S_l comes from its prior: one for all layers, or a
     list of one for each. The same seed gives the bits of `bayesaim generate`; `test` gives other samples of the same S.
     `token_storage="regenerate"` keeps no tokens in memory.
 
@@ -152,7 +153,9 @@ def generate(
     if n is not None:
         if alpha is not None:
             raise ValueError("n cannot be combined with alpha")
-        alpha = check.count("n", n, 1) / dim**2  # times d^2 and rounded, this is n again
+        aspect = prior.parameters().get("aspect", 1) if isinstance(prior, _core.Prior) else 1
+        # times d1 d2 and rounded, this is n again
+        alpha = check.count("n", n, 1) / (dim * max(1, math.floor(aspect * dim + 0.5)))
     return Dataset._of(
         _core.generate(
             check.model(prior, channel),

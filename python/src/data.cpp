@@ -51,7 +51,6 @@ std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::ob
     if (key_tokens) {
         result->data.key_tokens = view(*key_tokens);
         check_size("samples of the key tokens", key_tokens->shape(0), tokens.shape(0));
-        check_size("dimension of the key tokens", key_tokens->shape(2), tokens.shape(2));
     }
     if (!outputs.is_none()) {
         result->data.outputs = output_rows(outputs, tokens.shape(1), result->data.keys().tokens());
@@ -128,7 +127,7 @@ py::object weights_array(const py::object& self) {
     if (weights.empty()) return py::none();
     if (weights.size() > 1) return stacked(weights);
     const linalg::Matrix& s = weights.front();
-    if (s != s.transpose()) return to_array(s);
+    if (s.rows() != s.cols() || s != s.transpose()) return to_array(s);
     return read_only({s.rows(), s.cols()}, s.data(), self);
 }
 

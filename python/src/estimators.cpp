@@ -50,8 +50,8 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
     const auto result = without_lock(threads, [&](ThreadPool& pool) {
         if (start) {
             data::Synthetic problem{dataset.weights, {}};
-            const Eigen::Index dim = dataset.tokens().dim();
-            if (!known) problem.weights.assign(model.priors().size(), linalg::Matrix::Zero(dim, dim));
+            const Eigen::Index dim = dataset.tokens().dim(), key_dim = dataset.data.keys().dim();
+            if (!known) problem.weights.assign(model.priors().size(), linalg::Matrix::Zero(dim, key_dim));
             experiments::set_initial(*start, model, problem, seed, options, pool);
         }
         if (error) options.initial_error = error;
@@ -66,7 +66,8 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
                  "predicted_error_matrix"_a = to_array(result.predicted_error), "error_matrix"_a = py::none(),
                  "changes"_a = column(record, &Row::change), "seconds"_a = column(record, &Row::seconds));
     if (known) {
-        const Overlap measured = data::estimation_errors(model.channel().geometry(), result.estimates, dataset.weights);
+        const Overlap measured =
+            data::estimation_errors(model.channel().geometry(), result.estimates, dataset.weights);
         out["error"] = measured.trace();
         out["error_matrix"] = to_array(measured);
     }

@@ -120,7 +120,7 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
             "A draw of S, addressed by seed and index.\n\n>>> Wishart(0.5).sample(100, seed=1)")
         .def("__repr__",
              [](const py::object& self) { return call_text(self, self.cast<const Prior&>().parameters()); });
-    const std::pair width(&number, "width"_a = 1);
+    const std::pair width(&number, "width"_a = 1), aspect(&number, "aspect"_a = 1);
     bind_class<priors::Wishart, Prior>(
         module, "Wishart",
         "Tied attention: S = W W^T / sqrt(r d), W of size d x r, r = width d.\n\n>>> Wishart(0.5)", width);
@@ -135,12 +135,15 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
     bind_class<priors::Bilinear, Prior>(module, "Bilinear",
                                         "Untied attention: S = W_Q W_K^T / sqrt(r d), W_Q and W_K of size d "
                                         "x r, r = width d; S is not symmetric. For "
-                                        "channels with attention='cross' or 'masked'.\n\n>>> Bilinear(0.5)",
-                                        width);
+                                        "channels with attention='cross' or 'masked'. With attention='cross' "
+                                        "keys may have another dimension, aspect d.\n\n>>> Bilinear(0.5)\n"
+                                        ">>> Bilinear(0.5, aspect=2)",
+                                        width, aspect);
     bind_class<priors::Ginibre, Prior>(
         module, "Ginibre",
         "S with independent N(0, 1/d) entries, the limit of large width of Bilinear: mmse(D) = D/(1 + D).\n\n"
-        ">>> Ginibre()");
+        ">>> Ginibre()",
+        aspect);
     py::class_<priors::UserSpectrum, Prior, std::shared_ptr<priors::UserSpectrum>>(
         module, "UserSpectrum",
         "S = O diag(eigenvalues) O^T with O Haar distributed.\n\n>>> UserSpectrum([-1, 0, 1], [0.25, 0.5, "

@@ -56,6 +56,8 @@
 #include "bayesaim/spectral/free_convolution.hpp"
 #include "bayesaim/spectral/free_moments.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
+#include "bayesaim/spectral/rectangular_curve.hpp"
+#include "bayesaim/spectral/rectangular_law.hpp"
 #include "bayesaim/spectral/scaled_law.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
 #include "bayesaim/testing/channel_contract.hpp"

@@ -89,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(UntiedAmpRuns, SymmetricPartIsLearnedFirst) {
     const model::Model model = model_of({"hardmax", {.attention = Attention::self}, 1});
     ThreadPool pool(0);
-    const auto problem = data::make_synthetic(model.priors(), model.channel(), {.dim = 100, .alpha = 1}, pool);
+    const auto problem =
+        data::make_synthetic(model.priors(), model.channel(), {.dim = 100, .alpha = 1}, pool);
     const auto result = estimators::run_amp(problem.data, model.laws(), model.channel(),
                                             {.max_iterations = 40, .damping = 0}, pool);
     const auto errors =
@@ -151,10 +152,11 @@ TEST(UntiedPredictions, HaveTheErrorsOfTheory) {
         const channels::Geometry geometry = model.channel().geometry();
         const auto error = data::estimation_errors(geometry, result.estimates, problem.weights);
         const auto total = data::self_overlaps(data::components_of(geometry, problem.weights));
-        const auto expected = model.channel().generalization({linalg::diagonal_part(total - error), error}, {});
+        const auto expected =
+            model.channel().generalization({linalg::diagonal_part(total - error), error}, {});
         const auto test = data::make_test_set(problem.weights, model.channel(), 4000, 0, pool);
-        const auto prediction = estimators::predict(*test.tokens, test.keys(), result.estimates,
-                                                    error, model.channel(), pool);
+        const auto prediction =
+            estimators::predict(*test.tokens, test.keys(), result.estimates, error, model.channel(), pool);
         const double optimal = estimators::mean_squared_distance(prediction.bayes_optimal, test.targets),
                      plug_in = estimators::mean_squared_distance(prediction.plug_in, test.targets);
         EXPECT_NEAR(optimal, expected.bayes_optimal, 0.06 * expected.bayes_optimal);

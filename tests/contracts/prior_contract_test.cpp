@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 
 #include "bayesaim/core/table.hpp"
+#include "bayesaim/priors/bilinear.hpp"
+#include "bayesaim/priors/ginibre.hpp"
 #include "bayesaim/priors/table.hpp"
 #include "bayesaim/priors/wishart.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
@@ -86,6 +88,14 @@ class WrongWishart final : public Prior {
     WrongLaw law_{exact_.law(), (wrong_ == Wrong::variance ? 0.9 : 1) * exact_.law().variance(),
                   (wrong_ == Wrong::atoms ? 2 : 1) * exact_.law().atomic_concentration()};
 };
+
+TEST(PriorContractChecks, HoldForRectangularWeights) {
+    using bayesaim::testing::check_prior;
+    for (const double aspect : {2.0, 0.6}) {
+        EXPECT_THAT(check_prior(Bilinear(0.4, aspect)), IsEmpty()) << aspect;
+        EXPECT_THAT(check_prior(Ginibre(aspect)), IsEmpty()) << aspect;
+    }
+}
 
 TEST(PriorContractChecks, SeeEachMistake) {
     using Wrong = WrongWishart::Wrong;

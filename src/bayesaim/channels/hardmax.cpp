@@ -150,7 +150,8 @@ HardmaxAsPrinted::HardmaxAsPrinted(int tokens) : Hardmax(2, hardmax_pair::Score:
 
 ScorePower HardmaxAsPrinted::score_power(const OrderParameters& parameters, const Integration&) const {
     const ScalarParameters p(parameters);
-    const auto averages = hardmax_pair::tied_averages(p.overlap / p.variance, hardmax_pair::Score::as_printed);
+    const auto averages =
+        hardmax_pair::tied_averages(p.overlap / p.variance, hardmax_pair::Score::as_printed);
     return {linalg::scalar_overlap(averages.power / p.variance), 0};
 }
 

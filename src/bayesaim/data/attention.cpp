@@ -73,13 +73,12 @@ void AttentionMap<Scalar>::indices(const TokenSource::BlockOf<Scalar>& block, Ei
         for (int a = 0; a < count; ++a) {
             const Scalar* x = block.col(i * tokens + a).data();
             const Scalar* lx = projected.col(i * tokens + a).data();
-            index(i, pair_index(a, a, count)) =
-                antisymmetric_ ? 0 : scale * (2.0 * dots.one(x, lx) - trace_);
+            index(i, pair_index(a, a, count)) = antisymmetric_ ? 0 : scale * (2.0 * dots.one(x, lx) - trace_);
             for (int b = a + 1; b < count; ++b) {
                 const Scalar* y = block.col(i * tokens + b).data();
                 const Scalar* ly = projected.col(i * tokens + b).data();
-                const double product =
-                    antisymmetric_ ? double(dots.one(x, ly)) - double(dots.one(y, lx)) : dots.two(x, lx, y, ly);
+                const double product = antisymmetric_ ? double(dots.one(x, ly)) - double(dots.one(y, lx))
+                                                      : dots.two(x, lx, y, ly);
                 index(i, pair_index(a, b, count)) = scale * std::numbers::sqrt2 * product;
             }
         }
@@ -135,7 +134,9 @@ void BilinearMap<Scalar>::indices(const TokenSource::BlockOf<Scalar>& queries,
     projected.resize(weights_.cols(), queries.cols());
     linalg::multiply(Scalar(1), weights_, linalg::Transpose::yes, queries, linalg::Transpose::no, Scalar(0),
                      projected);
-    const double scale = 1 / std::sqrt(static_cast<double>(queries.rows()));
+    // sqrt(sqrt(d^2)) is sqrt(d) to the last bit.
+    const double scale =
+        1 / std::sqrt(std::sqrt(static_cast<double>(queries.rows()) * static_cast<double>(keys.rows())));
     const Dots<Scalar> dots(keys.rows());
     for (Eigen::Index i = 0; i < index.rows(); ++i) {
         Eigen::Index pair = 0;
@@ -163,7 +164,8 @@ void accumulate_bilinear(const channels::Geometry& geometry, const TokenSource::
                 if (geometry.parts() == 2) {
                     const int p = geometry.pair(a, b);
                     const double entry =
-                        a == b ? g(i, p) : (g(i, p) + (a < b ? 1 : -1) * g(i, pairs + p)) / std::numbers::sqrt2;
+                        a == b ? g(i, p)
+                               : (g(i, p) + (a < b ? 1 : -1) * g(i, pairs + p)) / std::numbers::sqrt2;
                     weights(b, a) = static_cast<Scalar>(entry);
                 } else if (geometry.sees(a, b)) {
                     weights(b, a) = static_cast<Scalar>(g(i, geometry.pair(a, b)));
@@ -232,38 +234,44 @@ channels::Rows attention_indices(const TokenSource& source, std::span<const Matr
 
 channels::Rows attention_indices(const channels::Geometry& geometry, const TokenSource& queries,
                                  const TokenSource& keys, std::span<const Matrix> weights, ThreadPool& pool) {
-    check_weights("weights", weights, queries.dim());
+    check_weights("weights", weights, queries.dim(), keys.dim());
     const std::vector<Matrix> components = components_of(geometry, weights);
     const bool bilinear = geometry.variance_factor() == 1;
     if (bilinear) check_size("number of weights", static_cast<long long>(weights.size()), 1);
-    const auto maps = bilinear ? std::vector<AttentionMap<double>>() : attention_maps<double>(geometry, components);
+    const auto maps =
+        bilinear ? std::vector<AttentionMap<double>>() : attention_maps<double>(geometry, components);
     const BilinearMap<double> bilinear_map(bilinear ? weights[0] : Matrix(), geometry);
     const Eigen::Index pairs = geometry.pairs();
     channels::Rows index(queries.samples(), static_cast<Eigen::Index>(components.size()) * pairs);
-    parallel_for(pool, static_cast<std::size_t>(queries.samples()), samples_per_block(queries),
-                 [&](Range range) {
-                     Matrix scratch, key_scratch, projected;
-                     const auto block = queries.block(range, scratch);
-                     auto rows = index.middleRows(static_cast<Eigen::Index>(range.begin),
-                                                  static_cast<Eigen::Index>(range.size()));
-                     if (bilinear) {
-                         const bool same = &keys == &queries;
-                         bilinear_map.indices(block, same ? block : keys.block(range, key_scratch), projected,
-                                              rows);
-                     }
-                     for (std::size_t l = 0; l < maps.size(); ++l) {
-                         maps[l].indices(block, queries.tokens(), projected,
-                                         rows.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs));
-                     }
-                 });
+    parallel_for(
+        pool, static_cast<std::size_t>(queries.samples()), samples_per_block(queries), [&](Range range) {
+            Matrix scratch, key_scratch, projected;
+            const auto block = queries.block(range, scratch);
+            auto rows = index.middleRows(static_cast<Eigen::Index>(range.begin),
+                                         static_cast<Eigen::Index>(range.size()));
+            if (bilinear) {
+                const bool same = &keys == &queries;
+                bilinear_map.indices(block, same ? block : keys.block(range, key_scratch), projected, rows);
+            }
+            for (std::size_t l = 0; l < maps.size(); ++l) {
+                maps[l].indices(block, queries.tokens(), projected,
+                                rows.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs));
+            }
+        });
     return index;
 }
 
 void check_weights(std::string_view name, std::span<const Matrix> weights, Eigen::Index dim) {
+    check_weights(name, weights, dim, dim);
+}
+
+void check_weights(std::string_view name, std::span<const Matrix> weights, Eigen::Index rows,
+                   Eigen::Index columns) {
     if (weights.empty()) throw_invalid(name, "at least one matrix", "none");
     for (const Matrix& s : weights) {
-        if (s.rows() != dim || s.cols() != dim)
-            throw_invalid(name, fmt::format("{} x {}", dim, dim), fmt::format("{} x {}", s.rows(), s.cols()));
+        if (s.rows() != rows || s.cols() != columns)
+            throw_invalid(name, fmt::format("{} x {}", rows, columns),
+                          fmt::format("{} x {}", s.rows(), s.cols()));
     }
 }
 

@@ -42,7 +42,8 @@ void accumulate_transpose(const TokenSource::BlockOf<Scalar>& block, Eigen::Inde
                           Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>& mixed,
                           linalg::Matrix& lower);
 
-/// The forward map of untied attention, h_ab = x_a' S z_b / sqrt(d) over the pairs that the geometry shows: a product of
+/// The forward map of untied attention, h_ab = x_a' S z_b / (d1 d2)^(1/4) over the pairs that the geometry shows, S of
+/// size d1 x d2 (sqrt(d) if d1 = d2 = d): a product of
 /// S' with the queries, and one scalar product with a key for each pair. No pair is a token with itself, so there is no
 /// trace to subtract.
 template <class Scalar>
@@ -89,5 +90,8 @@ channels::Rows attention_indices(const channels::Geometry& geometry, const Token
 
 /// Throws InvalidArgument, with `name` in the message, unless there is at least one matrix and each is d x d.
 void check_weights(std::string_view name, std::span<const linalg::Matrix> weights, Eigen::Index dim);
+/// The same for weights of d1 x d2.
+void check_weights(std::string_view name, std::span<const linalg::Matrix> weights, Eigen::Index rows,
+                   Eigen::Index columns);
 
 }  // namespace bayesaim::data

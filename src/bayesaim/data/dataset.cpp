@@ -19,9 +19,10 @@ Synthetic make_synthetic(std::span<const priors::Prior* const> priors, const cha
                                           channel.layers(), priors.size()));
     check_positive("alpha", options.alpha);
     check_at_least("dimension", options.dim, 1);
-    const double d = static_cast<double>(options.dim);
-    const auto samples =
-        std::max<Eigen::Index>(1, static_cast<Eigen::Index>(std::llround(options.alpha * d * d)));
+    const Eigen::Index key_dim = priors.front()->law().columns(options.dim);
+    const auto samples = std::max<Eigen::Index>(
+        1, static_cast<Eigen::Index>(std::llround(options.alpha * static_cast<double>(options.dim) *
+                                                  static_cast<double>(key_dim))));
     Synthetic result;
     for (std::size_t l = 0; l < priors.size(); ++l) {
         result.weights.push_back(priors[l]->sample(options.dim, options.seed, l, pool));
@@ -31,9 +32,9 @@ Synthetic make_synthetic(std::span<const priors::Prior* const> priors, const cha
                         options.precision, pool, options.test ? Purpose::test_tokens : Purpose::tokens);
     const channels::Geometry geometry = channel.geometry();
     if (geometry.separate_keys())
-        result.data.key_tokens = gaussian_tokens(
-            samples, geometry.keys, options.dim, options.seed, options.storage, options.precision, pool,
-            options.test ? Purpose::test_key_tokens : Purpose::key_tokens);
+        result.data.key_tokens =
+            gaussian_tokens(samples, geometry.keys, key_dim, options.seed, options.storage, options.precision,
+                            pool, options.test ? Purpose::test_key_tokens : Purpose::key_tokens);
     result.data.outputs.resize(samples, channel.outputs());
     constexpr std::uint64_t first_test_sample = std::uint64_t{1} << 63;  // separate label noise
     channel.draw(attention_indices(geometry, *result.data.tokens, result.data.keys(), result.weights, pool),
@@ -57,7 +58,7 @@ TestSet make_test_set(std::span<const Matrix> weights, const channels::Channel& 
     const channels::Geometry geometry = channel.geometry();
     if (geometry.separate_keys())
         result.key_tokens =
-            gaussian_tokens(samples, geometry.keys, weights[0].rows(), seed, TokenStorage::regenerate,
+            gaussian_tokens(samples, geometry.keys, weights[0].cols(), seed, TokenStorage::regenerate,
                             Precision::double_precision, pool, Purpose::test_key_tokens);
     result.targets.resize(samples, channel.outputs());
     channel.predict(attention_indices(geometry, *result.tokens, result.keys(), weights, pool),
@@ -74,7 +75,7 @@ void check_tokens(const channels::Geometry& geometry, const TokenSource& tokens,
             fmt::format("{} attention has no key tokens of its own", to_string(geometry.attention)));
     check_size("key tokens of the data", keys.tokens(), geometry.keys);
     check_size("samples of the key tokens", keys.samples(), tokens.samples());
-    check_size("dimension of the key tokens", keys.dim(), tokens.dim());
+    if (!geometry.separate_keys()) check_size("dimension of the key tokens", keys.dim(), tokens.dim());
 }
 
 void check_outputs(const channels::Channel& channel, const Dataset& data) {
@@ -83,13 +84,22 @@ void check_outputs(const channels::Channel& channel, const Dataset& data) {
     channel.check_outputs(data.outputs);
 }
 
+namespace {
+
+/// d, or sqrt(d1 d2) of a rectangular matrix. sqrt(d^2) is d to the last bit.
+double dimension(const Matrix& matrix) {
+    return std::sqrt(static_cast<double>(matrix.rows()) * static_cast<double>(matrix.cols()));
+}
+
+}  // namespace
+
 linalg::Overlap self_overlaps(std::span<const Matrix> weights) {
     const auto layers = static_cast<Eigen::Index>(weights.size());
     linalg::Overlap result(layers, layers);
     for (Eigen::Index l = 0; l < layers; ++l) {
         for (Eigen::Index k = 0; k <= l; ++k) {
             const Matrix &a = weights[static_cast<std::size_t>(l)], &b = weights[static_cast<std::size_t>(k)];
-            result(l, k) = result(k, l) = a.cwiseProduct(b).sum() / static_cast<double>(a.rows());
+            result(l, k) = result(k, l) = a.cwiseProduct(b).sum() / dimension(a);
         }
     }
     return result;
@@ -102,6 +112,7 @@ linalg::Overlap estimation_errors(const channels::Geometry& geometry, std::span<
     std::vector<Matrix> differences;
     for (std::size_t l = 0; l < weights.size(); ++l) {
         check_size("dimension of an estimate", estimates[l].rows(), weights[l].rows());
+        check_size("columns of an estimate", estimates[l].cols(), weights[l].cols());
         differences.push_back(estimates[l] - weights[l]);
     }
     return self_overlaps(components_of(geometry, differences));
@@ -112,8 +123,7 @@ linalg::Overlap estimation_errors(std::span<const Matrix> estimates, std::span<c
 }
 
 double estimation_error(const linalg::Matrix& estimate, const linalg::Matrix& weights) {
-    check_size("dimension of an estimate", estimate.rows(), weights.rows());
-    return (estimate - weights).squaredNorm() / static_cast<double>(weights.rows());
+    return estimation_errors({&estimate, 1}, {&weights, 1})(0, 0);
 }
 
 }  // namespace bayesaim::data

@@ -20,15 +20,16 @@ struct Dataset {
 
     const TokenSource& keys() const { return key_tokens ? *key_tokens : *tokens; }
 
+    /// n/d^2; if keys have another dimension, n/(d1 d2).
     double alpha() const {
-        const double d = static_cast<double>(tokens->dim());
-        return static_cast<double>(tokens->samples()) / (d * d);
+        return static_cast<double>(tokens->samples()) /
+               (static_cast<double>(tokens->dim()) * static_cast<double>(keys().dim()));
     }
 };
 
 struct SyntheticOptions {
-    Eigen::Index dim = 100;  ///< d
-    double alpha = 0.1;      ///< n = alpha d^2, rounded, at least 1
+    Eigen::Index dim = 100;  ///< d; rows d1 of rectangular weights, whose prior fixes d2
+    double alpha = 0.1;      ///< n = alpha d^2 or alpha d1 d2, rounded, at least 1
     std::uint64_t seed = 0;
     TokenStorage storage = TokenStorage::memory;
     Precision precision = Precision::double_precision;
@@ -60,13 +61,14 @@ struct TestSet {
 TestSet make_test_set(std::span<const linalg::Matrix> weights, const channels::Channel& channel,
                       Eigen::Index samples, std::uint64_t seed, ThreadPool& pool);
 
-/// Throws InvalidArgument unless there are tokens, and key tokens, as the channel's geometry needs them.
+/// Throws InvalidArgument unless there are tokens, and key tokens, as the channel's geometry needs them. The keys of
+/// cross-attention may have another dimension.
 void check_tokens(const channels::Geometry& geometry, const TokenSource& tokens, const TokenSource& keys);
 
 /// Throws InvalidArgument unless the outputs fit the tokens and pass Channel::check_outputs.
 void check_outputs(const channels::Channel& channel, const Dataset& data);
 
-/// Tr(S_l S_k) / d, L x L.
+/// Tr(S_l^T S_k) / d, L x L; d is sqrt(d1 d2) for weights of d1 x d2, here and below.
 linalg::Overlap self_overlaps(std::span<const linalg::Matrix> weights);
 
 /// Tr((estimate_l - S_l)'(estimate_k - S_k)) / d, L x L; with two parts of S that of the parts, diag(E_s, E_a).

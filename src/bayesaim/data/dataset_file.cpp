@@ -48,10 +48,11 @@ void take_logarithms(const Hdf5Array& array, const channels::Geometry& geometry,
 }
 
 void write_weights(std::span<const Matrix> weights, Hdf5Writer& out) {
-    const Eigen::Index layers = static_cast<Eigen::Index>(weights.size()), dim = weights[0].rows();
+    const Eigen::Index layers = static_cast<Eigen::Index>(weights.size()), dim = weights[0].rows(),
+                       columns = weights[0].cols();
     channels::Rows rows;
-    out.write("weights", {layers, dim, dim}, Precision::double_precision, [&](Range range) {
-        rows.resize(static_cast<Eigen::Index>(range.size()) * dim, dim);
+    out.write("weights", {layers, dim, columns}, Precision::double_precision, [&](Range range) {
+        rows.resize(static_cast<Eigen::Index>(range.size()) * dim, columns);
         for (std::size_t l = 0; l < range.size(); ++l)
             rows.middleRows(static_cast<Eigen::Index>(l) * dim, dim) = weights[range.begin + l];
         return rows.data();
@@ -62,7 +63,7 @@ constexpr const char *token_dimensions = "(samples, tokens, dim)", *weight_dimen
 
 std::vector<Matrix> read_weights(const Hdf5Array& weights) {
     const auto [layers, dim, columns] = weights.shape;
-    auto rows = allocate<channels::Rows>(weights, layers * dim, dim);
+    auto rows = allocate<channels::Rows>(weights, layers * dim, columns);
     read_all(weights, rows.data());
     std::vector<Matrix> result;
     for (Eigen::Index l = 0; l < layers; ++l) result.emplace_back(rows.middleRows(l * dim, dim));
@@ -111,17 +112,17 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
     const TokenSource& source = *data.tokens;
     const Eigen::Index samples = source.samples(), tokens = source.tokens();
     check_size("rows of the outputs", data.outputs.rows(), samples);
-    const Eigen::Index dim = source.dim(), keys = data.keys().tokens();
+    const Eigen::Index dim = source.dim(), key_dim = data.keys().dim(), keys = data.keys().tokens();
     check_size("columns of the outputs", data.outputs.cols(), tokens * keys);
     const Eigen::Index token_size = precision == Precision::float_precision ? 4 : 8,
                        layers = static_cast<Eigen::Index>(weights.size());
-    Hdf5Writer out(
-        file, samples * ((tokens + (data.key_tokens ? keys : 0)) * dim * token_size + tokens * keys * 8) +
-                  layers * dim * dim * 8);
+    Hdf5Writer out(file, samples * ((tokens * dim + (data.key_tokens ? keys : 0) * key_dim) * token_size +
+                                    tokens * keys * 8) +
+                             layers * dim * key_dim * 8);
     Matrix scratch;
     double done = 0;
     const auto write = [&](const char* name, const TokenSource& from) {
-        out.write(name, {samples, from.tokens(), dim}, precision, [&](Range range) {
+        out.write(name, {samples, from.tokens(), from.dim()}, precision, [&](Range range) {
             const double share = data.key_tokens ? 0.5 : 1;
             if (progress)
                 progress(done + share * static_cast<double>(range.begin) / static_cast<double>(samples));
@@ -139,8 +140,13 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
 DatasetHeader read_dataset_header(const std::string& file) {
     const Hdf5Reader reader(file, "dataset");
     const Hdf5Array tokens = reader.array("tokens", token_dimensions);
-    DatasetHeader header{tokens.shape[0], tokens.shape[1], tokens.shape[2], 0, reader.attributes()};
-    if (reader.has("key_tokens")) header.key_tokens = reader.array("key_tokens", token_dimensions).shape[1];
+    DatasetHeader header{tokens.shape[0], tokens.shape[1],    tokens.shape[2], 0,
+                         tokens.shape[2], reader.attributes()};
+    if (reader.has("key_tokens")) {
+        const Shape keys = reader.array("key_tokens", token_dimensions).shape;
+        header.key_tokens = keys[1];
+        header.key_dim = keys[2];
+    }
     return header;
 }
 
@@ -156,16 +162,18 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     DatasetContents result;
     result.attributes = reader.attributes();
     const channels::Geometry geometry = channel.geometry();
+    const Eigen::Index key_dim =
+        geometry.separate_keys() ? reader.array("key_tokens", token_dimensions).shape[2] : d;
     const auto read_all_tokens = [&] {
         result.data.tokens = read_tokens(tokens);
         if (!geometry.separate_keys()) return;
         const Hdf5Array key_tokens = reader.array("key_tokens", token_dimensions);
-        check_shape(key_tokens, {n, geometry.keys, d}, tokens.shape);
+        check_shape(key_tokens, {n, geometry.keys, key_dim}, tokens.shape);
         result.data.key_tokens = read_tokens(key_tokens);
     };
     if (reader.has("weights")) {
         const Hdf5Array weights = reader.array("weights", weight_dimensions);
-        check_shape(weights, {channel.layers(), d, d}, tokens.shape);
+        check_shape(weights, {channel.layers(), d, key_dim}, tokens.shape);
         result.weights = read_weights(weights);
     }
     const std::string usual_name = outputs_name(channel);
@@ -194,7 +202,9 @@ Estimate read_estimate(const std::string& file) {
     const Hdf5Reader reader(file, "estimate");
     const Hdf5Array weights = reader.array("weights", weight_dimensions);
     const auto [layers, dim, columns] = weights.shape;
-    if (dim != columns || layers > linalg::max_layers)
+    const auto attention = text_attribute(reader.attributes(), "attention");
+    const bool rectangular = attention && *attention == to_string(channels::Attention::cross);
+    if ((dim != columns && !rectangular) || layers > linalg::max_layers)
         throw_invalid(weights.title,
                       fmt::format("{}, at most {} layers", weight_dimensions, linalg::max_layers),
                       to_string(weights.shape));

@@ -12,9 +12,9 @@
 
 /// Datasets and estimates in HDF5 files:
 ///   /tokens       (n, T, d)  double or float
-///   /key_tokens   (n, Tk, d) of cross-attention only
+///   /key_tokens   (n, Tk, d2) of cross-attention only; d2 may differ from d
 ///   /outputs      (n, T, Tk) or /log_outputs, log-probabilities, for softmax; Tk = T but for cross-attention
-///   /weights      (L, d, d)  S_1 .. S_L, if they are known
+///   /weights      (L, d, d2) S_1 .. S_L, if they are known; d2 = d but for cross-attention
 ///   /error        (1, L, L)  estimates of several layers: the predicted error C between layers
 /// and attributes of the root group. Tokens are written and read block by block, without a second copy.
 /// Functions throw the errors of hdf5_file.hpp.
@@ -36,6 +36,7 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
 struct DatasetHeader {
     Eigen::Index samples = 0, tokens = 0, dim = 0;
     Eigen::Index key_tokens = 0;  ///< 0 without /key_tokens
+    Eigen::Index key_dim = 0;     ///< dimension of the keys: dim without /key_tokens
     Attributes attributes;        ///< attributes of the root group that are one number or one text
 };
 
@@ -56,7 +57,8 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
 /// Estimated weights of every layer, and their error.
 struct Estimate {
     std::vector<linalg::Matrix> weights;
-    linalg::Overlap error;  ///< C, L x L, or 2 x 2 of the parts of S; its trace is the attribute predicted_error
+    linalg::Overlap
+        error;  ///< C, L x L, or 2 x 2 of the parts of S; its trace is the attribute predicted_error
     Attributes attributes;
 };
 void write_estimate(const std::string& file, const Estimate& estimate);

@@ -60,7 +60,8 @@ Overlap parts_bias(const spectral::SpectralLaw& law, const Overlap& precision) {
     const Levels l = levels(law, 1 / precision(0, 0), 1 / precision(1, 1));
     const Overlap c = covariance(l);
     const double c2 = l.asymmetry * l.asymmetry,
-                 gaussian = law.variance() * l.noise / (law.variance() + l.noise), gain = 1 - l.error / gaussian;
+                 gaussian = law.variance() * l.noise / (law.variance() + l.noise),
+                 gain = 1 - l.error / gaussian;
     return diagonal(0.3 * gain * c2 * c2 * c.trace(), -0.6 * gain * c2 * (c(0, 0) - c(1, 1)));
 }
 

@@ -22,13 +22,21 @@ double nearest_in_support(const std::vector<spectral::Interval>& bulks, double x
 
 Shrinkage::Shrinkage(const spectral::SpectralLaw& law, const spectral::FreeConvolution& spectrum,
                      const DenoiseOptions& options)
-    : spectrum_(spectrum), slope_(law.variance() / (law.variance() + spectrum.noise_variance())) {
+    : denoised_([&spectrum](double x) { return spectrum.at(x).denoised; }),
+      slope_(law.variance() / (law.variance() + spectrum.noise_variance())) {
+    if (options.linear_outside_support) bulks_ = spectrum.edges();
+}
+
+Shrinkage::Shrinkage(const spectral::SpectralLaw& law, const spectral::RectangularCurve& spectrum,
+                     const DenoiseOptions& options)
+    : denoised_([&spectrum](double x) { return spectrum.at(x).denoised; }),
+      slope_(law.variance() / (law.variance() + spectrum.noise_variance())) {
     if (options.linear_outside_support) bulks_ = spectrum.edges();
 }
 
 double Shrinkage::operator()(double lambda) const {
     const double x = bulks_.empty() ? lambda : nearest_in_support(bulks_, lambda);
-    return spectrum_.at(x).denoised + slope_ * (lambda - x);
+    return denoised_(x) + slope_ * (lambda - x);
 }
 
 Denoised denoise(const spectral::SpectralLaw& law, const linalg::ConstMatrixRef& noisy, double noise_variance,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "bayesaim/core/parallel.hpp"
 #include "bayesaim/linalg/blas.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
+#include "bayesaim/spectral/rectangular_curve.hpp"
 
 namespace bayesaim::denoisers {
 
@@ -29,11 +31,13 @@ class Shrinkage {
     /// The arguments must outlive the object.
     Shrinkage(const spectral::SpectralLaw& law, const spectral::FreeConvolution& spectrum,
               const DenoiseOptions& options);
+    Shrinkage(const spectral::SpectralLaw& law, const spectral::RectangularCurve& spectrum,
+              const DenoiseOptions& options);
     double operator()(double lambda) const;
 
   private:
-    const spectral::FreeConvolution& spectrum_;
-    std::vector<spectral::Interval> bulks_;  // empty: no line
+    std::function<double(double)> denoised_;  // f
+    std::vector<spectral::Interval> bulks_;   // empty: no line
     double slope_;
 };
 

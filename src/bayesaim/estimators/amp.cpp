@@ -33,10 +33,15 @@ constexpr double unresolved = 1e-13;  // independence of the noise: below, its i
 /// on S).
 constexpr double few_samples = 4;
 
+/// d, or sqrt(d1 d2) if keys have another dimension. sqrt(d^2) is d to the last bit.
+double dimension(const data::Dataset& data) {
+    return std::sqrt(static_cast<double>(data.tokens->dim()) * static_cast<double>(data.keys().dim()));
+}
+
 bool use_slope(const data::Dataset& data, const channels::Channel& channel, Response response) {
     if (response != Response::automatic) return response == Response::slope;
     if (channel.layers() > 1) return true;
-    return channel.fast_slope() && data.alpha() * static_cast<double>(data.tokens->dim()) < few_samples;
+    return channel.fast_slope() && data.alpha() * dimension(data) < few_samples;
 }
 
 void check(const data::Dataset& data, Laws priors, const channels::Channel& channel,
@@ -46,6 +51,8 @@ void check(const data::Dataset& data, Laws priors, const channels::Channel& chan
                                           channel.layers(), priors.size()));
     data::check_tokens(channel.geometry(), *data.tokens, data.keys());
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
+    if (channel.geometry().separate_keys())
+        check_size("dimension of the key tokens", data.keys().dim(), priors[0]->columns(data.tokens->dim()));
     check_at_least("iterations", options.max_iterations, 1);
     check_positive("tolerance", options.tolerance);
     check_non_negative("damping", options.damping);
@@ -55,6 +62,8 @@ void check(const data::Dataset& data, Laws priors, const channels::Channel& chan
                    channel.layers());
         for (const Matrix& estimate : options.initial_estimates)
             check_size("dimension of the initial estimate", estimate.rows(), data.tokens->dim());
+        for (const Matrix& estimate : options.initial_estimates)
+            check_size("columns of the initial estimate", estimate.cols(), data.keys().dim());
     }
     if (options.initial_error)
         check_size("layers of the initial error", options.initial_error->rows(), channel.components());
@@ -68,7 +77,8 @@ struct State {
 
 /// kappa1 of the components. A matrix that is not symmetric has none.
 Eigen::VectorXd means(const channels::Geometry& geometry, Laws priors) {
-    Eigen::VectorXd result = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(priors.size()) * geometry.parts());
+    Eigen::VectorXd result =
+        Eigen::VectorXd::Zero(static_cast<Eigen::Index>(priors.size()) * geometry.parts());
     for (std::size_t l = 0; l < priors.size() && geometry.parts() == 1; ++l)
         result[static_cast<Eigen::Index>(l)] = priors[l]->mean();
     return result;
@@ -83,13 +93,13 @@ Overlap prior_errors(const channels::Geometry& geometry, Laws priors) {
     return result;
 }
 
-State first_state(const channels::Geometry& geometry, Laws priors, Eigen::Index dim,
+State first_state(const channels::Geometry& geometry, Laws priors, Eigen::Index dim, Eigen::Index key_dim,
                   const AmpOptions& options) {
     State state{data::components_of(geometry, options.initial_estimates),
                 options.initial_error.value_or(prior_errors(geometry, priors))};
     if (options.initial_estimates.empty()) {
         for (const double mean : means(geometry, priors))
-            state.estimates.emplace_back(mean * Matrix::Identity(dim, dim));
+            state.estimates.emplace_back(mean * Matrix::Identity(dim, key_dim));
     }
     return state;
 }
@@ -103,9 +113,8 @@ double independence(const Overlap& covariance) {
 
 /// Shat_l + sum_m (A^-1)_lm (v/d) pulled_m
 std::vector<Matrix> noisy_estimates(const std::vector<Matrix>& estimates, const std::vector<Matrix>& pulled,
-                                    const Overlap& gain, double v) {
+                                    const Overlap& gain, double v, double d) {
     std::vector<Matrix> noisy = estimates;
-    const double d = static_cast<double>(estimates[0].rows());
     for (std::size_t l = 0; l < noisy.size(); ++l) {
         for (std::size_t m = 0; m < noisy.size(); ++m)
             noisy[l] += v / d * gain(static_cast<Eigen::Index>(l), static_cast<Eigen::Index>(m)) * pulled[m];
@@ -134,8 +143,7 @@ denoisers::JointlyDenoised denoise(const channels::Geometry& geometry, Laws prio
 AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channel& channel,
                   const AmpOptions& options, ThreadPool& pool) {
     check(data, priors, channel, options);
-    const double d = static_cast<double>(data.tokens->dim()),
-                 samples = static_cast<double>(data.tokens->samples());
+    const double d = dimension(data), samples = static_cast<double>(data.tokens->samples());
     const channels::Geometry geometry = channel.geometry();
     const Eigen::VectorXd known = means(geometry, priors);
     const Overlap no_data = prior_errors(geometry, priors), total = known * known.transpose() + no_data;
@@ -144,7 +152,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
     const bool slope = use_slope(data, channel, options.response);
     const double observed = channel.observed_combinations().value_or(channel.components() * channel.pairs());
 
-    State state = first_state(geometry, priors, data.tokens->dim(), options), best = state;
+    State state = first_state(geometry, priors, data.tokens->dim(), data.keys().dim(), options), best = state;
     double best_inconsistency = std::numeric_limits<double>::infinity(), last_change = best_inconsistency,
            damping = options.damping;
     Overlap onsager = v * state.error;
@@ -188,7 +196,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
             slope ? linalg::symmetric_part(gain * qhat * gain) : gain, least_noise);
         if (independence(now.noise_covariance) < unresolved || now.noise_covariance.trace() > hopeless_noise)
             return finish(Termination::diverged);
-        const std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain, v);
+        const std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain, v, d);
         for (const Matrix& matrix : noisy) {
             if (!matrix.allFinite()) return finish(Termination::diverged);
         }
@@ -200,7 +208,8 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
                         : Overlap(v * state.error);
         now.self_overlap = data::self_overlaps(state.estimates);
         now.predicted_error = state.error;
-        if (options.measure) now.true_error = options.measure(data::from_components(geometry, state.estimates));
+        if (options.measure)
+            now.true_error = options.measure(data::from_components(geometry, state.estimates));
         now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         result.record.push_back(now);
 

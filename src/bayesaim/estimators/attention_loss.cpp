@@ -85,6 +85,8 @@ channels::SmoothOutput checked_output(const data::Dataset& data, const channels:
     const auto output = channel.smooth_output();
     if (!output) throw_invalid("channel", "one with a gradient, such as softmax or linear", channel.name());
     check_outputs(channel, data);
+    if (data.keys().dim() != data.tokens->dim())
+        throw_unavailable("gradient descent", "for keys of another dimension than the queries");
     return *output;
 }
 

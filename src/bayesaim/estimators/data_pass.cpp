@@ -37,7 +37,8 @@ template <class Scalar>
 Pass pass_of_precision(const data::Dataset& data, const channels::Channel& channel, const PassInput& input,
                        Messages& messages, ThreadPool& pool) {
     const data::TokenSource& source = *data.tokens;
-    const Eigen::Index d = source.dim(), tokens = source.tokens(), pairs = channel.pairs();
+    const Eigen::Index d = source.dim(), key_dim = data.keys().dim(), tokens = source.tokens(),
+                       pairs = channel.pairs();
     const std::size_t layers = input.estimates.size();
     const bool first = messages.g.size() == 0;
     if (first) {
@@ -69,7 +70,7 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
     pool.for_each(share_count, [&](std::size_t share) {
         ShareSums& sum = sums[share];
         sum.pulled.resize(pulled_count);
-        for (Matrix& pulled : sum.pulled) pulled.setZero(d, d);
+        for (Matrix& pulled : sum.pulled) pulled.setZero(d, key_dim);
         sum.trace.assign(pulled_count, 0);
         sum.power = sum.slope = linalg::zero_overlap(channel.components());
         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, key_scratch, work;
@@ -145,7 +146,7 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
         Matrix& pulled = total.pulled[l];
         if (geometry.symmetric()) pulled.triangularView<Eigen::StrictlyUpper>() = pulled.transpose();
         if (!bilinear) pulled.diagonal().array() -= sums[0].trace[l];
-        pulled /= std::sqrt(static_cast<double>(d));
+        pulled /= std::sqrt(std::sqrt(static_cast<double>(d) * static_cast<double>(key_dim)));
     }
     if (geometry.parts() == 2) {
         total.pulled = data::components_of(geometry, total.pulled);

@@ -20,6 +20,7 @@ Prediction predict(const data::TokenSource& tokens, const data::TokenSource& key
     const channels::Geometry geometry = channel.geometry();
     data::check_tokens(geometry, tokens, keys);
     check_size("layers of the estimation error", error.rows(), channel.components());
+    check_size("columns of the estimate", estimates[0].cols(), keys.dim());
     check_non_negative("estimation error", error.diagonal().minCoeff());
     const channels::Rows omega = data::attention_indices(geometry, tokens, keys, estimates, pool);
     const Eigen::Index outputs = geometry.outputs();

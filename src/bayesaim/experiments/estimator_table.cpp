@@ -40,8 +40,9 @@ double theory_error(const Task& task, const TaskContext& context) {
     point.estimator = "theory";
     return context.theory.at(point, [&] {
         const model::Model model = make_model(task);
-        return solve_state_evolution(*theory::make_curve(model.laws(), model.channel().geometry()), model.channel(), task.alpha,
-                                     theory::Start::uninformed, theory_options(task, context.pool))
+        return solve_state_evolution(*theory::make_curve(model.laws(), model.channel().geometry()),
+                                     model.channel(), task.alpha, theory::Start::uninformed,
+                                     theory_options(task, context.pool))
             .error();
     });
 }
@@ -69,7 +70,8 @@ Outcome solve_theory(const theory::EstimationCurve& curve, const channels::Chann
 
 Outcome run_theory(const Task& task, const TaskContext& context) {
     const model::Model model = make_model(task);
-    return solve_theory(*theory::make_curve(model.laws(), model.channel().geometry()), model.channel(), task, context);
+    return solve_theory(*theory::make_curve(model.laws(), model.channel().geometry()), model.channel(), task,
+                        context);
 }
 
 Outcome run_small_width(const Task& task, const TaskContext& context) {
@@ -114,7 +116,8 @@ Outcome run_amp(const Task& task, const TaskContext& context) {
     const estimators::AmpResult result =
         estimators::run_amp(problem.data, model.laws(), model.channel(), options, context.pool);
     if (result.status == Termination::stopped) return make_outcome(result.status, {});
-    const linalg::Overlap error = data::estimation_errors(model.channel().geometry(), result.estimates, problem.weights);
+    const linalg::Overlap error =
+        data::estimation_errors(model.channel().geometry(), result.estimates, problem.weights);
     Values numbers = {{"error", error.trace()},
                       {"predicted_error", result.predicted_error.trace()},
                       {"theory_error", theory_error(task, context)},
@@ -201,7 +204,8 @@ double theory_operations(const Task& task) {
 /// Per iteration 1.5 products of d x d with d x nT, an eigendecomposition and the shrinkage of d eigenvalues,
 /// for each layer; and the posterior of each sample.
 double amp_operations(const Task& task) {
-    const double d = task.dim, samples = task.alpha * d * d, layers = layers_of(task);
+    const double d = task.dim * std::sqrt(task.aspect), samples = task.alpha * d * d,
+                 layers = layers_of(task);
     const double one = 3 * samples * task.tokens * d * d + 50 * std::pow(d, 3) + 1e6 * d;
     return std::min(80, task.max_iterations) * (layers * one + samples * posterior_operations(task));
 }
@@ -221,7 +225,7 @@ double size_of(const Task& task) { return precision_of(task) == data::Precision:
 
 /// The tokens, if they stay in memory, and the outputs: n T d and n T^2 numbers.
 double data_bytes(const Task& task, double token_size) {
-    const double d = task.dim, samples = task.alpha * d * d, tokens = task.tokens;
+    const double d = task.dim * std::sqrt(task.aspect), samples = task.alpha * d * d, tokens = task.tokens;
     const bool kept =
         data::parse_token_storage("token_storage", task.token_storage) == data::TokenStorage::memory;
     return samples * tokens * (kept ? token_size * d : 0) + 8 * samples * tokens * tokens;
@@ -230,7 +234,8 @@ double data_bytes(const Task& task, double token_size) {
 /// The data, the messages omega and g, and d x d matrices: 6 of each layer (truth, estimates, the best,
 /// noisy, denoised, lower triangles), the partial sums of data_pass.cpp, and 6 of an eigendecomposition.
 double amp_bytes(const Task& task) {
-    const double d = task.dim, samples = task.alpha * d * d, layers = layers_of(task);
+    const double d = task.dim * std::sqrt(task.aspect), samples = task.alpha * d * d,
+                 layers = layers_of(task);
     const double pairs = task.tokens * (task.tokens + 1) / 2.0, sums = layers > 1 ? 32 : 8;
     return data_bytes(task, size_of(task)) + 16 * samples * layers * pairs +
            8 * d * d * (6 * layers + sums * layers + 6) + theory_bytes(task);
@@ -299,7 +304,8 @@ void set_initial(const std::string& initial, const model::Model& model, const da
                  std::uint64_t seed, estimators::AmpOptions& options, ThreadPool& pool) {
     const std::size_t start = check_one_of("initial", initial, {"mean", "prior", "informed"});
     if (start == 0) return;
-    const linalg::Overlap no_data = theory::make_curve(model.laws(), model.channel().geometry())->prior_error();
+    const linalg::Overlap no_data =
+        theory::make_curve(model.laws(), model.channel().geometry())->prior_error();
     if (start == 1) {
         const std::size_t layers = model.priors().size();  // the teacher has streams 0 .. layers - 1
         for (std::size_t l = 0; l < layers; ++l)

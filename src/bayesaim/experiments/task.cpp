@@ -73,6 +73,7 @@ std::vector<Setting> make_table() {
         {"layers", &Task::layers, at_least(1), model},
         {"residual", &Task::residual, non_negative, model},
         {"heads", &Task::heads, at_least(1), model},
+        {"aspect", &Task::aspect, positive, model},
         {"integration_points", &Task::integration_points, at_least(16), all},
         {"dim", &Task::dim, at_least(2)},
         {"alpha", &Task::alpha, non_negative, all},
@@ -138,7 +139,9 @@ bool applies(const Task& task, const Setting& setting) {
         default: {
             const auto& channel = find_row(channels::channel_table(), "channel", task.channel);
             if (takes(channel, setting.option)) return true;
-            const std::string& prior = channel.prior.empty() ? task.prior : channel.prior;
+            std::string prior = channel.prior.empty() ? task.prior : channel.prior;
+            if (prior == Task{}.prior && task.attention != Task{}.attention)
+                prior = "bilinear";  // as in make_model
             return estimator.has_prior &&
                    takes(find_row(priors::prior_table(), "prior", prior), setting.option);
         }
@@ -147,6 +150,7 @@ bool applies(const Task& task, const Setting& setting) {
 
 bool states(const Task& task, const Setting& setting) {
     if (setting.name == "attention" && task.attention == Task{}.attention) return false;
+    if (setting.name == "aspect" && task.aspect == Task{}.aspect) return false;
     if (setting.name == "key_tokens" && task.key_tokens == Task{}.key_tokens) return false;
     return applies(task, setting);
 }
@@ -168,6 +172,7 @@ model::Model make_model(const Task& task) {
          .widths = {task.width},
          .spectrum = task.spectrum,
          .heads = task.heads,
+         .aspect = task.aspect,
          .channel = task.channel,
          .channel_options = {.tokens = task.tokens,
                              .beta = task.beta,
@@ -186,7 +191,8 @@ std::optional<double> strong_recovery(const Task& task) {
     const model::Model model = make_model(task);
     if (!find_row(estimator_table(), "estimator", task.estimator).has_prior)
         return theory::strong_recovery(theory::SmallWidthCurve(), model.channel());
-    return theory::strong_recovery(*theory::make_curve(model.laws(), model.channel().geometry()), model.channel());
+    return theory::strong_recovery(*theory::make_curve(model.laws(), model.channel().geometry()),
+                                   model.channel());
 }
 
 Json to_json(const Task& task, bool all) {

@@ -28,6 +28,7 @@ struct Task {
     int layers = 2;                      ///< L, all of one width
     double residual = 1;                 ///< c, strength of the residual connections
     int heads = 2;                       ///< M
+    double aspect = 1;                   ///< d2/d1 of cross-attention
     int integration_points = 128;        ///< per shift of sampled expectations
     int dim = 100;                       ///< d
     double alpha = 0.1;                  ///< n / d^2

@@ -392,17 +392,18 @@ Composition add_attentions(Composition result, const Points& points) {
             return task.attention == name;
         };
         add_curve(result.figure, points, {attention, colour, choice, style, "theory", attention});
-        add_headline(result, fmt::format("{} attention, error at alpha = {{:.4f}}, width 0.5 (AMP)", attention),
+        add_headline(result,
+                     fmt::format("{} attention, error at alpha = {{:.4f}}, width 0.5 (AMP)", attention),
                      points, "amp", choice);
     }
     return result;
 }
 
 Composition untied(const Points& points, Size size) {
-    return add_attentions(
-        error_against_alpha("Softmax attention, T = 3, ρ = 0.5: what tying buys",
-                            "self and causal: theory of two variances;  dots: AMP, " + describe_runs(points, size)),
-        points);
+    return add_attentions(error_against_alpha("Softmax attention, T = 3, ρ = 0.5: what tying buys",
+                                              "self and causal: theory of two variances;  dots: AMP, " +
+                                                  describe_runs(points, size)),
+                          points);
 }
 
 Composition untied_hardmax(const Points& points, Size size) {

@@ -88,6 +88,10 @@ Model::Model(std::shared_ptr<const channels::Channel> channel,
                 prior->symmetric() ? "general" : "symmetric",
                 prior->symmetric() ? "bilinear, ginibre or spectrum" : "wishart, wigner or spectrum"));
         }
+        if (prior->law().aspect() != 1 && !geometry.separate_keys())
+            throw InvalidArgument(fmt::format(
+                "aspect must be 1 with {} attention, whose queries and keys are the same tokens, got {:g}",
+                to_string(geometry.attention), prior->law().aspect()));
         pointers_.push_back(prior.get());
         laws_.push_back(&prior->law());
     }
@@ -114,6 +118,7 @@ Model make_model(const ModelOptions& options) {
             priors.push_back(prior.make({.width = widths[l],
                                          .spectrum = options.spectrum,
                                          .heads = options.heads,
+                                         .aspect = options.aspect,
                                          .symmetric = channel->geometry().symmetric()}));
         }
     }
@@ -164,6 +169,7 @@ void read_options(const Record& description, ModelOptions& options) {
             option = convert(fmt::format("attribute {}", name), *value);
     };
     channels::ChannelOptions& channel = options.channel_options;
+    read("aspect", options.aspect, number_of);
     read("attention", channel.attention, [](const std::string& name, const Value& value) {
         return channels::parse_attention(name, text_of(name, value));
     });

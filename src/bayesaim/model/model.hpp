@@ -42,6 +42,7 @@ struct ModelOptions {
     std::vector<double> widths = {1};  ///< one for all layers, or one for each
     std::string spectrum{};            ///< name of a file of eigenvalues
     int heads = 2;
+    double aspect = 1;  ///< d2/d1 of cross-attention: dimension of the keys over that of the queries
     std::string channel = "softmax";
     channels::ChannelOptions channel_options{};
 };

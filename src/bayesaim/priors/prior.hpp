@@ -11,7 +11,8 @@
 
 namespace bayesaim::priors {
 
-/// A rotationally invariant prior on d x d weight matrices S: its law for large d, and draws at finite d.
+/// A rotationally invariant prior on d x d weight matrices S: its law for large d, and draws at finite d. Matrices of
+/// untied attention have d rows and law().columns(d) columns.
 class Prior {
   public:
     virtual ~Prior() = default;

@@ -41,13 +41,15 @@ const std::vector<PriorEntry>& prior_table() {
          }},
         {"bilinear",
          "untied attention, S = W_Q W_K^T / sqrt(r d) with W_Q and W_K of size d x r and r = width * d",
-         {"width"},
-         [](const PriorOptions& options) { return std::make_unique<Bilinear>(options.width); },
+         {"width", "aspect"},
+         [](const PriorOptions& options) {
+             return std::make_unique<Bilinear>(options.width, options.aspect);
+         },
          PriorEntry::Matrices::general},
         {"ginibre",
          "independent Gaussian entries, the limit of large width of bilinear",
-         {},
-         [](const PriorOptions&) { return std::make_unique<Ginibre>(); },
+         {"aspect"},
+         [](const PriorOptions& options) { return std::make_unique<Ginibre>(options.aspect); },
          PriorEntry::Matrices::general},
     };
     return table;

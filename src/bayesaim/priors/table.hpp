@@ -14,6 +14,7 @@ struct PriorOptions {
     double width = 1;        ///< r / d
     std::string spectrum{};  ///< name of a file of eigenvalues
     int heads = 2;           ///< M
+    double aspect = 1;       ///< d2/d1: dimension of the keys over that of the queries
     bool symmetric = true;   ///< whether S is symmetric, for priors that can be either
 };
 

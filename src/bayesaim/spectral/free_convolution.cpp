@@ -36,6 +36,7 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
     : law_(&law), noise_(noise_variance) {
     check_positive("noise variance", noise_variance);
     check_between("noise variance", noise_variance, 1e-30, 1e30);
+    if (law.aspect() != 1) throw_invalid("aspect of the law of a free convolution", "1", law.aspect());
     if (take_known_bulks()) return;
     find_bulks();
     bool converged = true;
@@ -384,6 +385,7 @@ double mmse(const SpectralLaw& law, double noise_variance) {
 double prior_free_entropy(const SpectralLaw& law, double inverse_noise_variance) {
     check_non_negative("inverse noise variance", inverse_noise_variance);
     if (inverse_noise_variance == 0) return 0;
+    if (const auto known = law.known_free_entropy(inverse_noise_variance)) return *known;
     const double log_energy = FreeConvolution(law, 1 / inverse_noise_variance).log_energy();
     // The semicircle of variance D alone has Sigma = log(D)/2 - 1/4, which the constants cancel.
     return 0.25 * law.second_moment() * inverse_noise_variance -

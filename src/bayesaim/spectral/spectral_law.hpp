@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <complex>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <vector>
@@ -74,6 +77,18 @@ class SpectralLaw {
     virtual double smallest_resolved_noise() const { return 1e-10 * variance(); }
     /// The bulks of mu_D of the centred law, if they are known without that engine; otherwise none.
     virtual std::vector<CurveBulk> known_bulks(double /*noise_variance*/) const { return {}; }
+
+    /// d2/d1 of weights of size d1 x d2; 1 for square ones. FreeConvolution takes square laws only. A rectangular law
+    /// has its own known_error and known_free_entropy; see RectangularLaw.
+    virtual double aspect() const { return 1; }
+    /// d2 for d1 rows: aspect * d1, rounded, at least 1.
+    std::ptrdiff_t columns(std::ptrdiff_t rows) const {
+        return std::max<std::ptrdiff_t>(1, std::llround(aspect() * static_cast<double>(rows)));
+    }
+    /// prior_free_entropy, if the law has it without the engine of FreeConvolution.
+    virtual std::optional<double> known_free_entropy(double /*inverse_noise_variance*/) const {
+        return std::nullopt;
+    }
 
     double second_moment() const { return variance() + mean() * mean(); }  ///< kappa2 = tr S^2
 };

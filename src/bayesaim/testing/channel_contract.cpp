@@ -37,7 +37,8 @@ Rows normal_rows(Eigen::Index rows, Eigen::Index cols, std::uint64_t seed) {
 /// Order parameters with these diagonals. Layers are correlated, which detects channels that confuse them.
 OrderParameters parameters_at(const Channel& channel, double overlap, double error) {
     const int layers = channel.components();
-    if (channel.geometry().parts() == 2) {  // never correlated; different, which detects channels that confuse them
+    if (channel.geometry().parts() ==
+        2) {  // never correlated; different, which detects channels that confuse them
         OrderParameters parts{linalg::zero_overlap(2), linalg::zero_overlap(2)};
         parts.overlap.diagonal() << 0.8 * overlap, 1.2 * overlap;
         parts.error.diagonal() << 1.3 * error, 0.7 * error;
@@ -211,9 +212,8 @@ Violations permutations(const Channel& channel, const Options& options) {
         for (int b = 0; b < geometry.keys; ++b) {
             if (!geometry.sees(a, b)) continue;
             for (int first = 0; first < columns(channel); first += channel.pairs()) {
-                const auto change =
-                    g.col(first + geometry.pair(query(a), key(b))) -
-                    sign(first, a, b) * s.g.col(first + geometry.pair(a, b));
+                const auto change = g.col(first + geometry.pair(query(a), key(b))) -
+                                    sign(first, a, b) * s.g.col(first + geometry.pair(a, b));
                 expect_near(lines, change.norm(), 0, roundoff * (1 + s.g.norm()),
                             fmt::format("change of the score of pair {}, {} under a permutation", a, b));
             }

@@ -2,6 +2,7 @@
 #include "bayesaim/testing/prior_contract.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 #include "bayesaim/numerics/statistics.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
+#include "bayesaim/spectral/rectangular_law.hpp"
 
 namespace bayesaim::testing {
 namespace {
@@ -24,9 +26,15 @@ Matrix sample(const Prior& prior, Eigen::Index dim, std::uint64_t seed, std::uin
     return prior.sample(dim, seed, index, pool);
 }
 
+/// d, or sqrt(d1 d2) of rectangular weights.
+double size_of(const Prior& prior, const Options& options) {
+    return std::sqrt(static_cast<double>(options.dim) *
+                     static_cast<double>(prior.law().columns(options.dim)));
+}
+
 Violations samples_have_their_shape(const Prior& prior, const Options& options) {
     const Matrix s = sample(prior, options.dim, 1, 0);
-    if (s.rows() != options.dim || s.cols() != options.dim) {
+    if (s.rows() != options.dim || s.cols() != prior.law().columns(options.dim)) {
         return {fmt::format("sample has {} x {} entries for dimension {}", s.rows(), s.cols(), options.dim)};
     }
     Violations lines;
@@ -47,8 +55,8 @@ Violations samples_repeat(const Prior& prior, const Options& options) {
 
 Violations samples_differ(const Prior& prior, const Options& options) {
     Violations lines;
-    const double d = static_cast<double>(options.dim), variance = prior.law().variance();
-    const Matrix mean = prior.law().mean() * Matrix::Identity(options.dim, options.dim);
+    const double d = size_of(prior, options), variance = prior.law().variance();
+    const Matrix mean = prior.law().mean() * Matrix::Identity(options.dim, prior.law().columns(options.dim));
     const Matrix centred = sample(prior, options.dim, 7, 3) - mean;
     for (const auto& [seed, index] : {std::pair{7U, 4U}, std::pair{8U, 3U}}) {
         // Tr(A B)/d of free centred matrices is of order variance/d; of equal ones it is the variance.
@@ -62,7 +70,7 @@ Violations samples_differ(const Prior& prior, const Options& options) {
 }
 
 Violations moments(const Prior& prior, const Options& options) {
-    const double d = static_cast<double>(options.dim);
+    const double d = size_of(prior, options);
     std::vector<double> first, second;
     for (int draw = 0; draw < options.draws; ++draw) {
         const Matrix s = sample(prior, options.dim, 11, static_cast<std::uint64_t>(draw));
@@ -86,8 +94,10 @@ Violations moments(const Prior& prior, const Options& options) {
     return lines;
 }
 
-/// Largest distance between the empirical distribution of the sorted values and the integrated density.
-double kolmogorov_distance(const linalg::Vector& values, const spectral::FreeConvolution& spectrum) {
+/// Largest distance between the empirical distribution of the sorted values and the integrated density. `share` is the
+/// mass of the bulks.
+template <class Spectrum>
+double kolmogorov_distance(const linalg::Vector& values, const Spectrum& spectrum, double share = 1) {
     const auto n = static_cast<double>(values.size());
     double below = 0, worst = 0;
     Eigen::Index counted = 0;
@@ -95,7 +105,7 @@ double kolmogorov_distance(const linalg::Vector& values, const spectral::FreeCon
         constexpr int steps = 4000;
         for (int k = 0; k < steps; ++k) {
             const double width = (bulk.high - bulk.low) / steps, x = bulk.low + (k + 0.5) * width;
-            below += width * spectrum.at(x).density;
+            below += width * spectrum.at(x).density / share;
             while (counted < values.size() && values[counted] < x + 0.5 * width) ++counted;
             worst = std::max(worst, std::abs(below - static_cast<double>(counted) / n));
         }
@@ -117,18 +127,28 @@ Violations spectrum_under_noise(const Prior& prior, const Options& options) {
     Violations lines;
     ThreadPool pool(1);
     const RandomStream stream(5, Purpose::noise);
-    const double root_dim = std::sqrt(static_cast<double>(options.dim));
+    const double root_dim = std::sqrt(size_of(prior, options));
+    const auto* rectangular = dynamic_cast<const spectral::RectangularLaw*>(&prior.law());
     const Matrix noise =
         prior.symmetric()
             ? linalg::gaussian_orthogonal_ensemble(options.dim, stream, pool)
-            : Matrix(linalg::gaussian_matrix(options.dim, options.dim, stream, pool) / root_dim);
+            : Matrix(linalg::gaussian_matrix(options.dim, prior.law().columns(options.dim), stream, pool) /
+                     root_dim);
     const Matrix s = sample(prior, options.dim, 5, 0);
     for (const double noise_variance : {0.05, 0.5}) {
-        const linalg::Vector values = spectrum_of(prior, s + std::sqrt(noise_variance) * noise);
-        const double distance =
-            kolmogorov_distance(values, spectral::FreeConvolution(prior.law(), noise_variance));
+        const Matrix noisy = s + std::sqrt(noise_variance) * noise;
+        double distance = 0;
+        if (rectangular != nullptr) {  // positive singular values, those of the shorter side
+            const Matrix gram = noisy.rows() < noisy.cols() ? Matrix(linalg::gram(1, noisy))
+                                                            : Matrix(linalg::gram(1, noisy.transpose()));
+            distance = kolmogorov_distance(linalg::symmetric_eigenvalues(gram).cwiseMax(0).cwiseSqrt(),
+                                           rectangular->with_noise(noise_variance), 0.5);
+        } else {
+            distance = kolmogorov_distance(spectrum_of(prior, noisy),
+                                           spectral::FreeConvolution(prior.law(), noise_variance));
+        }
         // Eigenvalues are rigid: order log(d)/d, far below the 1/sqrt(d) of independent points.
-        const double allowance = 4 / static_cast<double>(options.dim);
+        const double allowance = 4 / static_cast<double>(std::min(s.rows(), s.cols()));
         if (!(distance <= allowance)) {
             lines.push_back(
                 fmt::format("eigenvalues (or singular values) at noise variance {:g} are {:.4g} from the law "
@@ -145,8 +165,15 @@ Violations mmse(const Prior& prior, const Options& options) {
     double last = 0, last_ratio = (1 - law.atomic_concentration()) * (1 + 1e-9);
     for (double noise = options.smallest_noise_variance; noise < 2 * options.largest_noise_variance;
          noise *= 3) {
-        const spectral::FreeConvolution spectrum(law, noise);
-        const double error = spectrum.mmse(), ratio = error / noise;
+        const auto [error, slope, mass] = [&]() -> std::array<double, 3> {
+            if (const auto* rectangular = dynamic_cast<const spectral::RectangularLaw*>(&law)) {
+                const spectral::RectangularCurve curve = rectangular->with_noise(noise);
+                return {curve.error().error, curve.error().slope, curve.mass()};
+            }
+            const spectral::FreeConvolution spectrum(law, noise);
+            return {spectrum.mmse(), spectrum.mmse_derivative(), spectrum.mass()};
+        }();
+        const double ratio = error / noise;
         const auto expect = [&](bool holds, const char* what) {
             if (!holds)
                 lines.push_back(fmt::format("{} at noise variance {:g}, mmse {:.8g}", what, noise, error));
@@ -154,8 +181,8 @@ Violations mmse(const Prior& prior, const Options& options) {
         expect(error > last, "mmse does not increase");
         expect(error <= std::min(noise, law.variance()), "mmse is above noise or prior variance");
         expect(ratio < last_ratio, "mmse grows faster than the noise");
-        expect(spectrum.mmse_derivative() > 0, "slope of the mmse is not positive");
-        expect(std::abs(spectrum.mass() - 1) <= 1e-10, "density does not integrate to 1");
+        expect(slope > 0, "slope of the mmse is not positive");
+        expect(std::abs(mass - 1) <= 1e-10, "density does not integrate to 1");
         last = error;
         last_ratio = ratio;
     }

@@ -40,6 +40,10 @@ class EstimationCurve {
     /// I_in(qhat), I_in' = q/4, of one layer.
     virtual double free_entropy(double inverse_noise_variance) const = 0;
 
+    /// d2/d1 of weights of size d1 x d2. A few singular values, of size sqrt(d1 d2)/r, show in noise below
+    /// D = sqrt(d2/d1)/width: weak recovery is at alpha/width times 1/sqrt(aspect).
+    virtual double aspect() const { return 1; }
+
     Overlap total() const { return known_overlap() + prior_error(); }  ///< Q
 };
 
@@ -58,6 +62,7 @@ class SpectralCurve final : public EstimationCurve {
     double covariance_error(const Overlap& precision) const override;
     Point at(double noise_variance) const override;
     double smallest_noise() const override { return only_law().smallest_resolved_noise(); }
+    double aspect() const override { return laws_.front()->aspect(); }
     double free_entropy(double inverse_noise_variance) const override;
 
   private:

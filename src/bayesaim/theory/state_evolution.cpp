@@ -73,7 +73,8 @@ FixedPoint solve_state_evolution(const EstimationCurve& prior, const channels::C
     check_problem(prior, channel, alpha);
     if (prior.prior_error().trace() == 0) return exact_recovery(prior, 0);  // nothing to learn
     if (alpha == 0)
-        return {parameters_at(prior, prior.prior_error()), linalg::zero_overlap(prior.components())};  // no data
+        return {parameters_at(prior, prior.prior_error()),
+                linalg::zero_overlap(prior.components())};  // no data
     switch (method_for(channel, options.method)) {
         case Method::bracketed:
             return solve_bracketed(prior, channel, alpha, options);

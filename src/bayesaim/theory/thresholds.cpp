@@ -96,7 +96,8 @@ Thresholds find_thresholds(const EstimationCurve& prior, const channels::Channel
                            const TransitionSearch& search, const StateEvolutionOptions& options) {
     Thresholds result;
     if (channel.layers() == 1)
-        result.weak_recovery_scaled = weak_recovery_scaled(channel, options.integration);
+        result.weak_recovery_scaled =
+            weak_recovery_scaled(channel, options.integration) / std::sqrt(prior.aspect());
     result.strong_recovery = result.information_theoretic = result.algorithmic =
         strong_recovery(prior, channel);
     if (const auto transition = find_first_order_transition(prior, channel, search, options)) {

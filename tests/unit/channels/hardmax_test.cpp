@@ -22,10 +22,11 @@ TEST(HardmaxPair, ScorePowerHasTheReferenceValues) {
 }
 
 TEST(HardmaxPair, ScorePowerIsContinuousAtZeroOverlap) {
-    using hardmax_pair::tied_averages;
     using hardmax_pair::Score;
+    using hardmax_pair::tied_averages;
     EXPECT_NEAR(tied_averages(1e-9, Score::exact).power, tied_averages(0, Score::exact).power, 1e-7);
-    EXPECT_NEAR(tied_averages(1e-9, Score::exact).information, tied_averages(0, Score::exact).information, 1e-7);
+    EXPECT_NEAR(tied_averages(1e-9, Score::exact).information, tied_averages(0, Score::exact).information,
+                1e-7);
 }
 
 /// As V -> 0, V F falls as V^{1/2}: F grows as V^{-1/2}, so the error decays as alpha^-2.

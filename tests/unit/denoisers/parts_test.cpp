@@ -86,8 +86,8 @@ TEST(PartsDenoiser, MeasuredErrorsAreTheClosedForm) {
         EXPECT_NEAR(symmetric + antisymmetric, expected.trace(), 0.015 * expected.trace());
         const double difference = expected(0, 0) - expected(1, 1);
         EXPECT_NEAR(symmetric - antisymmetric, difference, 0.06 * std::abs(difference));
-        const double alone = denoise_singular_values(prior.law(), noisy[0] + noisy[1], noise.trace(), pool)
-                                 .posterior_variance;
+        const double alone =
+            denoise_singular_values(prior.law(), noisy[0] + noisy[1], noise.trace(), pool).posterior_variance;
         EXPECT_GT(alone, 1.05 * (symmetric + antisymmetric));
     }
 }
@@ -97,9 +97,7 @@ TEST(PartsDenoiser, MeasuredErrorsAreTheClosedForm) {
 TEST(PartsDenoiser, BiasCoversTheExactLimitOfSmallNoise) {
     const priors::Bilinear prior(0.5);
     // k = (q_s - q_a)/(q_s + q_a) and qb = (q_s + q_a)/2 of q = 1/(2 Delta)
-    const struct {
-        double k, sum, difference;
-    } rows[] = {{0.5, 0.93496, -0.36992}, {0.7, 1.27414, -0.74878}};
+    const struct { double k, sum, difference; } rows[] = {{0.5, 0.93496, -0.36992}, {0.7, 1.27414, -0.74878}};
     for (const auto& row : rows) {
         const double mean = 1e6;
         const Overlap precision = diagonal(2 * mean * (1 + row.k), 2 * mean * (1 - row.k));

@@ -100,7 +100,8 @@ Averages averages(double ratio, double omega_correlation, double correlation, Sc
                 const double x = k[i] / spread, y = k[j] / spread;
                 const double exponent = -0.5 * (x * x + y * y - 2 * c_omega * x * y) / rest;
                 if (exponent < -37) continue;
-                add((i == j ? 2 : 4) * weight[i] * weight[j] * normalisation * std::exp(exponent), k[i], k[j]);
+                add((i == j ? 2 : 4) * weight[i] * weight[j] * normalisation * std::exp(exponent), k[i],
+                    k[j]);
             }
         }
     }

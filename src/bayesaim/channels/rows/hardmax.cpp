@@ -16,10 +16,11 @@ namespace bayesaim::channels {
 
 RowHardmax::RowHardmax(const Geometry& geometry) : RowChannel("hardmax", geometry, 2) {
     if (coupled() && geometry.queries != 2)
-        throw_invalid("hardmax channel, self attention: tokens",
-                      "2: rows of more tokens are coupled, and no formula is known; masked and causal attention have "
-                      "any number",
-                      geometry.queries);
+        throw_invalid(
+            "hardmax channel, self attention: tokens",
+            "2: rows of more tokens are coupled, and no formula is known; masked and causal attention have "
+            "any number",
+            geometry.queries);
 }
 
 bool RowHardmax::sampled() const {
@@ -77,9 +78,9 @@ void RowHardmax::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, c
             if (coupled()) {
                 const double s1 = label(outputs, i, rows()[0]) == 0 ? 1 : -1,
                              s2 = label(outputs, i, rows()[1]) == 1 ? 1 : -1;
-                const auto cdf = numerics::bivariate_normal_cdf(s1 * (h(i, 0) - h(i, 1)) / deviation,
-                                                                s2 * (h(i, 3) - h(i, 2)) / deviation,
-                                                                s1 * s2 * v.coupling / (v.diagonal + v.other));
+                const auto cdf = numerics::bivariate_normal_cdf(
+                    s1 * (h(i, 0) - h(i, 1)) / deviation, s2 * (h(i, 3) - h(i, 2)) / deviation,
+                    s1 * s2 * v.coupling / (v.diagonal + v.other));
                 score(i, 0) = s1 * cdf.ratio1 / deviation;
                 score(i, 1) = -score(i, 0);
                 score(i, 3) = s2 * cdf.ratio2 / deviation;
@@ -116,13 +117,15 @@ ScorePower RowHardmax::score_power(const OrderParameters& parameters, const Inte
         const ScalarParameters p = scalars(parameters);
         const double r = std::sqrt(p.error / p.total);
         const int length = rows().back().length;
-        return {linalg::scalar_overlap(informative_rows() * r * hardmax_universal::row_power(length, r) / p.error),
+        return {linalg::scalar_overlap(informative_rows() * r * hardmax_universal::row_power(length, r) /
+                                       p.error),
                 hardmax_universal::row_error(length)};
     }
     // Two tokens: the difference of the entries of a row has twice these moments.
     const Moments m = row_moments(parameters);
     if (!coupled()) {
-        const double r = std::sqrt(m.error / m.total), both = r * hardmax_universal::row_power(2, r) / m.error;
+        const double r = std::sqrt(m.error / m.total),
+                     both = r * hardmax_universal::row_power(2, r) / m.error;
         return {power(0.5 * both, 0.5 * both), hardmax_universal::row_error(2)};
     }
     const auto coupling = [](const Overlap& c) { return c(0, 0) - c(1, 1); };

@@ -45,8 +45,7 @@ void RowLinear::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, co
     double log_determinant = 0;
     if (coupled()) {
         const double t = tokens();
-        log_determinant =
-            0.5 * t * ((t + 1) * std::log(symmetric) + (t - 1) * std::log(antisymmetric));
+        log_determinant = 0.5 * t * ((t + 1) * std::log(symmetric) + (t - 1) * std::log(antisymmetric));
     } else {
         for (const Row& row : rows()) {
             for (int k = 0; k < row.length; ++k) log_determinant += std::log(v.of(row, k) + label_noise_);
@@ -62,8 +61,8 @@ void RowLinear::score(const ConstRowsRef& outputs, const ConstRowsRef& omega, co
                     const double residual = outputs(i, place(e)) - h(i, e);
                     if (coupled()) {
                         const int a = e / tokens(), transposed = k * tokens() + a;
-                        score(i, e) = along * residual +
-                                      across * (outputs(i, place(transposed)) - h(i, transposed));
+                        score(i, e) =
+                            along * residual + across * (outputs(i, place(transposed)) - h(i, transposed));
                     } else {
                         score(i, e) = residual / (v.of(row, k) + label_noise_);
                     }

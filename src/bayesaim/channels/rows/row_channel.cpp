@@ -56,8 +56,7 @@ ConstRowsRef RowChannel::entries_of(const ConstRowsRef& index, Rows& storage) co
         if (a == b) {
             storage.col(e) = index.col(p);
         } else {
-            storage.col(e) =
-                (index.col(p) + (a < b ? 1 : -1) * index.col(pairs + p)) / std::numbers::sqrt2;
+            storage.col(e) = (index.col(p) + (a < b ? 1 : -1) * index.col(pairs + p)) / std::numbers::sqrt2;
         }
     }
     return storage;
@@ -89,9 +88,7 @@ Overlap RowChannel::power(double diagonal, double other, double product) const {
 
 RowChannel::Moments RowChannel::row_moments(const OrderParameters& parameters) const {
     check_parameters(parameters, components());
-    const auto mean = [&](const Overlap& c) {
-        return one_part() ? c(0, 0) : 0.5 * (3 * c(0, 0) + c(1, 1));
-    };
+    const auto mean = [&](const Overlap& c) { return one_part() ? c(0, 0) : 0.5 * (3 * c(0, 0) + c(1, 1)); };
     const double overlap = mean(parameters.overlap), error = mean(parameters.error);
     return {overlap + error, overlap, error};
 }

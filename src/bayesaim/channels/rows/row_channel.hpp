@@ -35,7 +35,9 @@ class RowChannel : public Channel {
     int place(int entry) const { return places_[static_cast<std::size_t>(entry)]; }
     /// Entries minus rows: what is left of the entries without a shift of each row.
     int differences() const { return entries() - static_cast<int>(rows_.size()); }
-    bool coupled() const { return geometry_.attention == Attention::self; }  ///< whether rows depend on each other
+    bool coupled() const {
+        return geometry_.attention == Attention::self;
+    }  ///< whether rows depend on each other
     bool one_part() const { return geometry_.parts() == 1; }
 
     /// Variances of the entries, and the covariance of h_ab and h_ba.

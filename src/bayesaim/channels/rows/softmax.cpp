@@ -41,8 +41,9 @@ void RowSoftmax::draw(const ConstRowsRef& index, std::uint64_t, std::uint64_t, R
 double RowSoftmax::score_of_coupled_rows(const Eigen::MatrixXd& residual, const Overlap& variance,
                                          double* g) const {
     const double p = 1 / variance(0, 0), m = 1 / variance(1, 1), k = (p - m) / (p + m), t = tokens();
-    const Eigen::VectorXd shift = -(residual.rowwise().sum() + k * residual.colwise().sum().transpose()).array() / t +
-                                  k / (t * t) * residual.sum();
+    const Eigen::VectorXd shift =
+        -(residual.rowwise().sum() + k * residual.colwise().sum().transpose()).array() / t +
+        k / (t * t) * residual.sum();
     const Eigen::MatrixXd rest = residual.colwise() + shift;
     double square = 0;
     for (int a = 0; a < tokens(); ++a) {
@@ -180,7 +181,8 @@ GeneralizationError RowSoftmax::generalization(const OrderParameters& parameters
     const int length = rows().back().length;
     const auto optimal =
         softmax_disagreement(length, beta_, {total, total, overlap, 2 * error, 1}, integration);
-    const auto plug_in = softmax_disagreement(length, beta_, {overlap, total, overlap, error, 1}, integration);
+    const auto plug_in =
+        softmax_disagreement(length, beta_, {overlap, total, overlap, error, 1}, integration);
     return {0.5 * informative_rows() * optimal.value, informative_rows() * plug_in.value,
             std::max(optimal.standard_error / optimal.value, plug_in.standard_error / plug_in.value)};
 }

@@ -62,7 +62,8 @@ TEST(RowPosterior, IsTheIntegralOverTheWinner) {
                                              {0.3, -0.2, 0.9},
                                              {2.0, 0.1, -1.0, 0.5},
                                              {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.5}}) {
-        for (const auto& [first, others] : {std::pair(0.05, 0.05), {0.7, 0.7}, {4.0, 4.0}, {0.3, 1.0}, {2.0, 0.5}}) {
+        for (const auto& [first, others] :
+             {std::pair(0.05, 0.05), {0.7, 0.7}, {4.0, 4.0}, {0.3, 1.0}, {2.0, 0.5}}) {
             std::vector<double> variance(omega.size(), others);
             variance[1] = first;  // the diagonal entry of a causal row has a variance of its own
             for (std::size_t label = 0; label < omega.size(); ++label) {
@@ -91,7 +92,8 @@ TEST(RowPosterior, ThreeEntriesAreABivariateDistribution) {
     for (const auto& [second, third] : {std::pair(0.5, -0.3), {3.0, 2.0}, {40.0, 1.0}, {-5.0, 60.0}}) {
         const std::vector<double> omega{0, second, third};
         std::vector<double> g(3);
-        const double log_z = posterior.evaluate(omega, 0, std::vector<double>(3, 1), g), scale = std::numbers::sqrt2;
+        const double log_z = posterior.evaluate(omega, 0, std::vector<double>(3, 1), g),
+                     scale = std::numbers::sqrt2;
         const auto exact = numerics::bivariate_normal_cdf(-second / scale, -third / scale, 0.5);
         EXPECT_LE(test::relative_error(log_z, exact.log_probability), 1e-10);
         const double largest = std::max(exact.ratio1, exact.ratio2) / scale;
@@ -118,9 +120,9 @@ TEST(RowHardmax, SelfAttentionWithoutAntisymmetricErrorIsTied) {
         EXPECT_LE((g.leftCols(3) - g_tied).norm(), 1e-6) << label;
     }
     overlap.diagonal() << 0.65, 1e-12;
-    EXPECT_NEAR(self.score_power({overlap, error}, {}).value(0, 0),
-                tied.score_power({linalg::scalar_overlap(0.65), linalg::scalar_overlap(0.35)}, {}).value(0, 0),
-                1e-6);
+    EXPECT_NEAR(
+        self.score_power({overlap, error}, {}).value(0, 0),
+        tied.score_power({linalg::scalar_overlap(0.65), linalg::scalar_overlap(0.35)}, {}).value(0, 0), 1e-6);
 }
 
 TEST(RowPosterior, LabelsHaveTotalProbabilityOne) {
