@@ -130,17 +130,30 @@ linalg::Matrix symmetric_matrix(const char* name, const py::handle& value) {
     return matrix;
 }
 
-std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value) {
+std::vector<linalg::Matrix> matrices(const char* name, const py::handle& value) {
     const py::array any = py::array::ensure(value);
-    if (any && any.ndim() == 2) return {symmetric_matrix(name, any)};
-    const Array array = numbers(name, value, 3);
-    if (array.shape(1) != array.shape(2)) throw_invalid(name, "square", "shape " + shape_text(array));
+    const bool one = any && any.ndim() == 2;
+    const Array array = numbers(name, value, one ? 2 : 3);
+    const py::ssize_t layers = one ? 1 : array.shape(0), rows = array.shape(one ? 0 : 1),
+                      columns = array.shape(one ? 1 : 2);
     std::vector<linalg::Matrix> result;
-    for (py::ssize_t i = 0; i < array.shape(0); ++i) {
-        result.emplace_back(Eigen::Map<const channels::Rows>(array.data(i), array.shape(1), array.shape(2)));
-        linalg::check_symmetric(name, result.back());
-    }
+    for (py::ssize_t i = 0; i < layers; ++i)
+        result.emplace_back(Eigen::Map<const channels::Rows>(array.data() + i * rows * columns, rows, columns));
     return result;
+}
+
+std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value) {
+    std::vector<linalg::Matrix> result = matrices(name, value);
+    check_symmetric(name, result);
+    return result;
+}
+
+void check_symmetric(const char* name, const std::vector<linalg::Matrix>& given) {
+    for (const linalg::Matrix& matrix : given) {
+        if (matrix.rows() != matrix.cols())
+            throw_invalid(name, "square", fmt::format("shape ({}, {})", matrix.rows(), matrix.cols()));
+        linalg::check_symmetric(name, matrix);
+    }
 }
 
 linalg::Overlap covariance(const char* name, const py::handle& value, int layers) {

@@ -46,7 +46,10 @@ channels::Rows rows(const char* name, const py::handle& value, Eigen::Index colu
 channels::Rows output_rows(const py::handle& value, Eigen::Index tokens, Eigen::Index keys);
 /// A square symmetric matrix.
 linalg::Matrix symmetric_matrix(const char* name, const py::handle& value);
-/// Symmetric matrices: an (L, d, d) array, a list, or one d x d matrix.
+/// Matrices: an (L, d, d) array, a list, or one d x d matrix; of untied attention not symmetric, perhaps not square.
+std::vector<linalg::Matrix> matrices(const char* name, const py::handle& value);
+/// Throws InvalidArgument unless all are square and symmetric.
+void check_symmetric(const char* name, const std::vector<linalg::Matrix>& given);
 std::vector<linalg::Matrix> symmetric_matrices(const char* name, const py::handle& value);
 /// An L x L symmetric matrix without negative eigenvalues; a number is a multiple of the identity.
 linalg::Overlap covariance(const char* name, const py::handle& value, int layers);

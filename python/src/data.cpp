@@ -57,8 +57,8 @@ std::shared_ptr<PythonDataset> from_arrays(const py::array& tokens, const py::ob
         check_size("rows of the outputs", result->data.outputs.rows(), tokens.shape(0));
     }
     if (weights) {
-        result->weights = symmetric_matrices("weights", *weights);
-        data::check_weights("weights", result->weights, tokens.shape(2));
+        result->weights = matrices("weights", *weights);
+        data::check_weights("weights", result->weights, tokens.shape(2), result->data.keys().dim());
     }
     return result;
 }
@@ -161,8 +161,10 @@ py::array attention_indices(const PythonDataset& dataset, const py::array& weigh
 void check_data(const PythonDataset& dataset, const Channel& channel) {
     data::check_tokens(channel.geometry(), dataset.tokens(), dataset.data.keys());
     if (dataset.data.outputs.size() == 0) throw_invalid("dataset", "one with outputs", "none");
-    if (!dataset.weights.empty())
+    if (!dataset.weights.empty()) {
         check_size("layers of the channel", channel.layers(), static_cast<long long>(dataset.weights.size()));
+        if (channel.geometry().symmetric()) check_symmetric("weights", dataset.weights);
+    }
     const py::gil_scoped_release unlock;
     data::check_outputs(channel, dataset.data);
 }

@@ -19,6 +19,11 @@ namespace {
 using channels::Channel;
 using linalg::Overlap;
 
+/// One matrix for each layer; symmetric for tied attention.
+std::vector<linalg::Matrix> weights_for(const Channel& channel, const char* name, const py::handle& value) {
+    return channel.geometry().symmetric() ? symmetric_matrices(name, value) : matrices(name, value);
+}
+
 /// `initial`: the name of a start, or matrices; `initial_error` may be None.
 py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estimators::AmpOptions options,
                  const py::object& initial, const py::object& initial_error, std::uint64_t seed,
@@ -32,7 +37,7 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
         if (start == "informed" && !known)
             throw_invalid("initial", "mean, prior or a matrix where the weights are not known", *start);
     } else {
-        options.initial_estimates = symmetric_matrices("initial estimate", initial);
+        options.initial_estimates = weights_for(model.channel(), "initial estimate", initial);
     }
     std::optional<Overlap> error;
     if (!initial_error.is_none()) error = covariance("initial_error", initial_error, layers);
@@ -182,12 +187,15 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel, const
 /// (Bayes-optimal, plug-in), each (n, T, T).
 py::tuple predict(const PythonDataset& dataset, const py::object& estimates, const py::object& error,
                   const Channel& channel, std::size_t threads) {
-    const std::vector<linalg::Matrix> matrices = symmetric_matrices("estimate", estimates);
-    const Overlap c = covariance("error", error, channel.components());
+    const std::vector<linalg::Matrix> weights = weights_for(channel, "estimate", estimates);
+    Overlap c = covariance("error", error, channel.components());
+    // One number is the error of S, half of it for each part.
+    const channels::Geometry geometry = channel.geometry();
+    if (geometry.parts() == 2 && !py::isinstance<py::array>(error)) c /= 2;
     auto result = without_lock(threads, [&](ThreadPool& pool) {
-        return estimators::predict(dataset.tokens(), dataset.data.keys(), matrices, c, channel, pool);
+        return estimators::predict(dataset.tokens(), dataset.data.keys(), weights, c, channel, pool);
     });
-    const std::vector<py::ssize_t> shape{result.plug_in.rows(), channel.tokens(), channel.tokens()};
+    const std::vector<py::ssize_t> shape{result.plug_in.rows(), geometry.queries, geometry.keys};
     return py::make_tuple(reshaped(to_array(std::move(result.bayes_optimal)), shape),
                           reshaped(to_array(std::move(result.plug_in)), shape));
 }

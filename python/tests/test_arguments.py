@@ -169,7 +169,8 @@ def test_wrong_shapes(prior, softmax, data):
     raises(ValueError, lambda: bayesaim.Dataset(tokens, outputs.ravel()), "outputs must be of shape (n, 2, 2), got shape (432,)")
     raises(ValueError, lambda: softmax.check_outputs([[0.0] * 3]), "outputs must be of shape (n, 2, 2), got shape (1, 3)")
     raises(ValueError, lambda: bayesaim.Dataset(tokens, weights=np.eye(29)), "weights must be 30 x 30, got 29 x 29")
-    raises(ValueError, lambda: bayesaim.Dataset(tokens, weights=np.triu(np.ones((30, 30)))), "weights must be symmetric")
+    untied = bayesaim.Dataset(tokens, outputs, weights=np.triu(np.ones((30, 30))))  # which tied attention refuses
+    raises(ValueError, lambda: bayesaim.amp(untied, bayesaim.Wishart(0.5), bayesaim.Softmax(2)), "weights must be symmetric")
     raises(ValueError, lambda: bayesaim.denoise(prior, np.ones((2, 3)), 0.1), "noisy matrix must be square")
     raises(ValueError, lambda: bayesaim.amp(data, prior, softmax, initial=np.eye(3)), "dimension of the initial estimate")
     raises(ValueError, lambda: bayesaim.predict(tokens, np.eye(3), softmax, error=0.1), "dimension of the estimate")
