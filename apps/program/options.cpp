@@ -84,6 +84,7 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
           "masked: any S, one set of tokens, no token attends to itself\n"
           "self: any S, one set of tokens; approximate, see docs/theory.md\n"
           "causal: the same, and token a attends to tokens b <= a only")
+        .type_name("TEXT")
         .default_text("tied");
     add("key_tokens", of_channel.key_tokens,
         "number of key tokens of cross-attention (0: as many as tokens)");

@@ -49,7 +49,7 @@ def amp(
         Shat, C = denoise(R, D),  O = 2 C D^-1 A^-1
 
     `prior` is one for all layers, or a list with one per layer. `response` chooses A: "power" (qhat), "slope" ((4/d^2)
-    sum -dg/domega) or "automatic" (the slope for several layers and at few samples). `initial` is "mean" (kappa1 I), "prior"
+    sum -dg/domega) or "automatic" (the slope for several layers, untied attention and few samples). `initial` is "mean" (kappa1 I), "prior"
     (a draw, of `seed`), "informed" (the known weights), a matrix, or a list of one for each layer; `initial_error` is its
     error C. Damping 0.2 suits hardmax; softmax and linear need 0.5. `progress` is a callback(done, total, text), which may
     return False to stop, or a tqdm bar. Ctrl-C stops after the current iteration.

@@ -80,7 +80,7 @@ std::string text(const char* name, const py::handle& value) {
     return value.cast<std::string>();
 }
 
-Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions) {
+Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions, bool logarithms) {
     const py::array any = py::array::ensure(value);
     if (!any || value.is_none()) throw_type(name, "an array of numbers", value);
     const char kind = any.dtype().kind();
@@ -96,15 +96,16 @@ Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions)
     if (!array) throw py::error_already_set();
     const double* entries = array.data();
     for (py::ssize_t i = 0; i < array.size(); ++i) {
-        if (!std::isfinite(entries[i])) throw_invalid(name, "finite", entries[i]);
+        const bool log_of_zero = logarithms && entries[i] == -std::numeric_limits<double>::infinity();
+        if (!std::isfinite(entries[i]) && !log_of_zero) throw_invalid(name, "finite", entries[i]);
     }
     return array;
 }
 
-channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns) {
+channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns, bool logarithms) {
     const bool cube =
         py::isinstance<py::array>(value) && py::reinterpret_borrow<py::array>(value).ndim() == 3;
-    const Array array = numbers(name, value, cube ? 3 : 2);
+    const Array array = numbers(name, value, cube ? 3 : 2, logarithms);
     const Eigen::Index n = array.shape(0), size = n > 0 ? array.size() / n : columns;
     if (size != columns) {
         throw_invalid(name, fmt::format("of shape (n, {})", columns), "shape " + shape_text(array));
@@ -119,7 +120,7 @@ channels::Rows output_rows(const py::handle& value, Eigen::Index tokens, Eigen::
     if ((any.ndim() != 2 && any.ndim() != 3) || size != tokens * keys)
         throw_invalid("outputs", fmt::format("of shape (n, {}, {})", tokens, keys),
                       "shape " + shape_text(any));
-    return rows("outputs", any, tokens * keys);
+    return rows("outputs", any, tokens * keys, true);  // the channel knows what is not seen
 }
 
 linalg::Matrix symmetric_matrix(const char* name, const py::handle& value) {
@@ -138,7 +139,8 @@ std::vector<linalg::Matrix> matrices(const char* name, const py::handle& value) 
                       columns = array.shape(one ? 1 : 2);
     std::vector<linalg::Matrix> result;
     for (py::ssize_t i = 0; i < layers; ++i)
-        result.emplace_back(Eigen::Map<const channels::Rows>(array.data() + i * rows * columns, rows, columns));
+        result.emplace_back(
+            Eigen::Map<const channels::Rows>(array.data() + i * rows * columns, rows, columns));
     return result;
 }
 

@@ -38,10 +38,11 @@ double number(const char* name, const py::handle& value);
 int whole_number(const char* name, const py::handle& value);
 std::uint64_t seed_number(const char* name, const py::handle& value);  ///< 0 to 2^64 - 1
 std::string text(const char* name, const py::handle& value);
-/// Finite real numbers with this number of dimensions, of any shape.
-Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions);
+/// Finite real numbers with this number of dimensions, of any shape; `logarithms`: also minus infinity, of an output that
+/// is not seen.
+Array numbers(const char* name, const py::handle& value, py::ssize_t dimensions, bool logarithms = false);
 /// An n x columns array; (n, T, T) counts as n x T^2.
-channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns);
+channels::Rows rows(const char* name, const py::handle& value, Eigen::Index columns, bool logarithms = false);
 /// Outputs of T tokens as n x T^2: an (n, T, T) array, or an n x T^2 one.
 channels::Rows output_rows(const py::handle& value, Eigen::Index tokens, Eigen::Index keys);
 /// A square symmetric matrix.

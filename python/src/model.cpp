@@ -73,8 +73,8 @@ void bind_model(py::module_& module) {
     module.def(
         "make_channel", &make_channel, "name"_a, "tokens"_a = none, "beta"_a = none, "label_noise"_a = none,
         "layers"_a = none, "residual"_a = none, "attention"_a = none, "key_tokens"_a = none,
-        "A channel by its name on the command line, with the same defaults. attention is 'tied', 'cross' or "
-        "'masked'.\n\n"
+        "A channel by its name on the command line, with the same defaults. attention is 'tied', 'cross', "
+        "'masked', 'self' or 'causal'.\n\n"
         ">>> make_channel('softmax', tokens=3, attention='masked')");
     module.def("make_prior", &make_prior, "name"_a, "width"_a = none, "spectrum"_a = none, "heads"_a = none,
                "aspect"_a = none,

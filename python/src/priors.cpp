@@ -135,7 +135,7 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
     bind_class<priors::Bilinear, Prior>(module, "Bilinear",
                                         "Untied attention: S = W_Q W_K^T / sqrt(r d), W_Q and W_K of size d "
                                         "x r, r = width d; S is not symmetric. For "
-                                        "channels with attention='cross' or 'masked'. With attention='cross' "
+                                        "channels with an attention other than 'tied'. With attention='cross' "
                                         "keys may have another dimension, aspect d.\n\n>>> Bilinear(0.5)\n"
                                         ">>> Bilinear(0.5, aspect=2)",
                                         width, aspect);

@@ -187,7 +187,8 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     const Hdf5Array outputs = reader.array(name, "(samples, tokens, tokens)");
     check_shape(outputs, {n, t, geometry.keys}, tokens.shape);
     result.data.outputs = allocate<channels::Rows>(outputs, n, geometry.outputs());
-    read_all(outputs, result.data.outputs.data());
+    // The channel decides which outputs are seen; the others may have probability 0.
+    read_all(outputs, result.data.outputs.data(), channel.logarithmic_outputs());
     if (take_logarithm) take_logarithms(outputs, geometry, result.data.outputs);
     read_all_tokens();
     try {

@@ -252,14 +252,16 @@ Attributes Hdf5Reader::attributes() const {
 }
 
 template <class Scalar>
-void read_all(const Hdf5Array& array, Scalar* out) {
+void read_all(const Hdf5Array& array, Scalar* out, bool logarithms) {
     const hid_t type = std::is_same_v<Scalar, float> ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
     const auto per_sample = static_cast<std::size_t>(array.shape[1] * array.shape[2]);
     const auto read = [&](Range range, hid_t memory, hid_t file) {
         Scalar *first = out + range.begin * per_sample, *end = out + range.end * per_sample;
         const herr_t status = H5Dread(array.handle.get(), type, memory, file, H5P_DEFAULT, first);
         if (status < 0) return status;
-        const Scalar* bad = std::find_if_not(first, end, [](Scalar value) { return std::isfinite(value); });
+        const Scalar* bad = std::find_if_not(first, end, [&](Scalar value) {
+            return std::isfinite(value) || (logarithms && value == -std::numeric_limits<Scalar>::infinity());
+        });
         if (bad != end) {
             const std::size_t sample = static_cast<std::size_t>(bad - out) / per_sample;
             check_finite(fmt::format("{}, sample {},", array.title, sample), static_cast<double>(*bad));
@@ -270,7 +272,7 @@ void read_all(const Hdf5Array& array, Scalar* out) {
         throw_invalid(array.title, "readable", "damaged data or an unknown filter");
 }
 
-template void read_all(const Hdf5Array& array, double* out);
-template void read_all(const Hdf5Array& array, float* out);
+template void read_all(const Hdf5Array& array, double* out, bool logarithms);
+template void read_all(const Hdf5Array& array, float* out, bool logarithms);
 
 }  // namespace bayesaim::data

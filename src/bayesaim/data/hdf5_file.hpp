@@ -103,8 +103,9 @@ class Hdf5Reader {
     Hdf5Handle handle_;
 };
 
-/// Reads a whole array, block by block, into the destination. Every number must be finite.
+/// Reads a whole array, block by block, into the destination. Every number must be finite; of
+/// `logarithms` minus infinity is taken too.
 template <class Scalar>  // double or float
-void read_all(const Hdf5Array& array, Scalar* out);
+void read_all(const Hdf5Array& array, Scalar* out, bool logarithms = false);
 
 }  // namespace bayesaim::data

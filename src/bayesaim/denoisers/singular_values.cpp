@@ -11,16 +11,16 @@
 namespace bayesaim::denoisers {
 namespace {
 
-Denoised denoise_rectangular(const spectral::RectangularLaw& law, const linalg::ConstMatrixRef& noisy,
-                             double noise_variance, ThreadPool& pool, const DenoiseOptions& options) {
-    const spectral::RectangularCurve spectrum = law.with_noise(noise_variance);
-    const bool high = noisy.rows() > noisy.cols();
-    auto [squares, vectors] = high ? linalg::symmetric_eigen(linalg::gram(1, noisy.transpose()))
-                                   : linalg::symmetric_eigen(linalg::gram(1, noisy));
+/// Replaces each singular value sigma of the matrix by shrink(sigma). `scale` is the size of a singular value.
+Denoised shrink_singular_values(const linalg::ConstMatrixRef& noisy, const Shrinkage& shrink, double scale,
+                                double posterior_variance, ThreadPool& pool) {
+    const bool high = noisy.rows() >= noisy.cols();
+    auto [squares, vectors] = linalg::symmetric_eigen(high ? linalg::gram(1, noisy.transpose())  //
+                                                           : linalg::gram(1, noisy));
     linalg::Vector values = squares.cwiseMax(0).cwiseSqrt();
     linalg::Vector shrunk(values.size()), ratio(values.size());
-    const Shrinkage shrink(law, spectrum, options);
-    const double smallest = 1e-6 * std::sqrt(1 + noise_variance);  // not resolved by squares
+    // Below, the ratio is its value at 0 to 1e-12, and sigma is not resolved by its square.
+    const double smallest = 1e-6 * scale;
     for (Eigen::Index i = 0; i < values.size(); ++i) {
         const double sigma = std::max(values[i], smallest);
         ratio[i] = shrink(sigma) / sigma;
@@ -40,7 +40,7 @@ Denoised denoise_rectangular(const spectral::RectangularLaw& law, const linalg::
                              linalg::Transpose::no, 0.0, result);
         }
     });
-    return {std::move(estimate), spectrum.error().error, std::move(values), std::move(shrunk)};
+    return {std::move(estimate), posterior_variance, std::move(values), std::move(shrunk)};
 }
 
 }  // namespace
@@ -48,33 +48,17 @@ Denoised denoise_rectangular(const spectral::RectangularLaw& law, const linalg::
 Denoised denoise_singular_values(const spectral::SpectralLaw& law, const linalg::ConstMatrixRef& noisy,
                                  double noise_variance, ThreadPool& pool, const DenoiseOptions& options) {
     check_size("columns of the noisy matrix", noisy.cols(), law.columns(noisy.rows()));
-    if (law.aspect() != 1) {
-        const auto* rectangular = dynamic_cast<const spectral::RectangularLaw*>(&law);
-        if (rectangular == nullptr)
-            throw InvalidArgument("only spectral::RectangularLaw has a denoiser of rectangular matrices");
-        return denoise_rectangular(*rectangular, noisy, noise_variance, pool, options);
+    const double scale = std::sqrt(law.second_moment() + noise_variance);
+    if (law.aspect() == 1) {
+        const spectral::FreeConvolution spectrum(law, noise_variance);
+        return shrink_singular_values(noisy, Shrinkage(law, spectrum, options), scale, spectrum.mmse(), pool);
     }
-    const spectral::FreeConvolution spectrum(law, noise_variance);
-    auto [squares, vectors] = linalg::symmetric_eigen(linalg::gram(1, noisy.transpose()));
-    linalg::Vector values = squares.cwiseMax(0).cwiseSqrt();
-    linalg::Vector shrunk(values.size()), ratio(values.size());
-    const Shrinkage shrink(law, spectrum, options);
-    // Below, the ratio is its value at 0 to 1e-12, and sigma is not resolved by its square.
-    const double smallest = 1e-6 * std::sqrt(law.second_moment() + noise_variance);
-    for (Eigen::Index i = 0; i < values.size(); ++i) {
-        const double sigma = std::max(values[i], smallest);
-        ratio[i] = shrink(sigma) / sigma;
-        shrunk[i] = ratio[i] * values[i];
-    }
-    const linalg::Matrix map = linalg::from_eigen(vectors, ratio, pool);
-    linalg::Matrix estimate(noisy.rows(), noisy.cols());
-    parallel_for(pool, static_cast<std::size_t>(noisy.cols()), 64, [&](Range columns) {
-        const auto first = static_cast<Eigen::Index>(columns.begin),
-                   count = static_cast<Eigen::Index>(columns.size());
-        linalg::multiply(1.0, noisy, linalg::Transpose::no, map.middleCols(first, count),
-                         linalg::Transpose::no, 0.0, estimate.middleCols(first, count));
-    });
-    return {std::move(estimate), spectrum.mmse(), std::move(values), std::move(shrunk)};
+    const auto* rectangular = dynamic_cast<const spectral::RectangularLaw*>(&law);
+    if (rectangular == nullptr)
+        throw InvalidArgument("only spectral::RectangularLaw has a denoiser of rectangular matrices");
+    const spectral::RectangularCurve spectrum = rectangular->with_noise(noise_variance);
+    return shrink_singular_values(noisy, Shrinkage(law, spectrum, options), scale, spectrum.error().error,
+                                  pool);
 }
 
 }  // namespace bayesaim::denoisers

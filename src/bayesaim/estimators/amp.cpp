@@ -41,6 +41,8 @@ double dimension(const data::Dataset& data) {
 bool use_slope(const data::Dataset& data, const channels::Channel& channel, Response response) {
     if (response != Response::automatic) return response == Response::slope;
     if (channel.layers() > 1) return true;
+    // With the power a run of untied attention at twice the samples of recovery does not end.
+    if (!channel.geometry().symmetric() && channel.fast_slope()) return true;
     return channel.fast_slope() && data.alpha() * dimension(data) < few_samples;
 }
 

@@ -29,7 +29,7 @@ using spectral::Laws;
 enum class Response {
     power,  ///< A = (v/d)^2 sum g g', v = 2 for tied attention, otherwise 1 (channels::Geometry)
     slope,  ///< A = (v/d)^2 sum -dg/domega. Right at few samples too, and for a wrong prior
-    /// The slope for several layers, and for one layer if alpha d < 4 and the channel's slope is fast;
+    /// The slope for several layers, and for one layer if the channel's slope is fast and S is not symmetric or alpha d < 4;
     /// otherwise the power.
     automatic,
 };

@@ -81,6 +81,9 @@ Outcome run_small_width(const Task& task, const TaskContext& context) {
 void check_small_width(const Task& task) {
     if (layers_of(task) > 1)
         throw InvalidArgument("estimator small-width is not available for a channel of several layers");
+    if (task.attention == "self" || task.attention == "causal")
+        throw InvalidArgument(
+            fmt::format("estimator small-width is not available for {} attention", task.attention));
 }
 
 data::Precision precision_of(const Task& task) { return data::parse_precision("precision", task.precision); }

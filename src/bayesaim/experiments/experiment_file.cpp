@@ -327,6 +327,9 @@ Experiment parse_experiment(std::string_view text, const std::string& source_nam
     } else {
         add_run(source, file, directory, common, {}, experiment.tasks);
     }
+    for (Task& task : experiment.tasks) {  // as in make_model
+        if (task.prior == Task{}.prior && task.attention != Task{}.attention) task.prior = "bilinear";
+    }
     std::set<std::string> seen;
     std::erase_if(experiment.tasks, [&](const Task& task) { return !seen.insert(canonical(task)).second; });
     return experiment;

@@ -53,7 +53,10 @@ std::vector<std::string> value_columns(const std::vector<Point>& points) {
         }
     }
     int layers = 1;
-    for (const Point& point : points) layers = std::max(layers, layers_of(point.task));
+    for (const Point& point : points) {
+        const channels::Geometry geometry{channels::parse_attention("attention", point.task.attention)};
+        layers = std::max(layers, layers_of(point.task) * geometry.parts());
+    }
     for (int l = 1; l <= layers && layers > 1; ++l) columns.push_back(fmt::format("error_{}", l));
     return columns;
 }

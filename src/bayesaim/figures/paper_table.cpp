@@ -188,7 +188,7 @@ seeds = <4|16>
 estimator = "gd"
 alpha = "<0.2x:1.2x:5|0.1x:1.2x:12>"
 dim = 100
-seeds = <2|8>
+seeds = <2|4>
 starts = <4|32>
 steps = <500|3000>
 precision = "float"
@@ -358,7 +358,7 @@ tokens = 3
 attention = ["tied", "cross", "self", "causal"]
 [[run]]
 estimator = "theory"
-alpha = "0.02x:1.1x:<28|109>"
+alpha = "0.05x:1.1x:<22|106>"
 [[run]]
 estimator = "amp"
 alpha = "<0.3x:0.9x:3|0.1x:0.9x:9>"

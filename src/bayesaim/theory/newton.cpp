@@ -148,7 +148,9 @@ FixedPoint solve_newton(const EstimationCurve& prior, const channels::Channel& c
                        biased_by(all, chord));
     } else {
         all.last = few.last;
-        result.relative_error = few.last.relative_error;
+        // An approximation that found no fixed point says nothing.
+        result.relative_error =
+            prior.covariance_bias(few.last.conjugate).isZero(0) ? few.last.relative_error : 1;
     }
     result.iterations = few.evaluations + all.evaluations;
     result.conjugate = all.last.conjugate;

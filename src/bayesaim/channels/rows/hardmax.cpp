@@ -11,6 +11,7 @@
 #include "bayesaim/channels/rows/row_posterior.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/numerics/gaussian.hpp"
+#include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 namespace bayesaim::channels {
 
@@ -111,8 +112,52 @@ void RowHardmax::predict(const ConstRowsRef& omega, const Overlap& variance, Row
         1, omega, prediction);
 }
 
+/// Rows are independent: an average over the omega of one row after the other, with the sum over its labels in place of a
+/// drawn label. So it is a smooth function of the order parameters.
+ScorePower RowHardmax::sampled_power(const OrderParameters& parameters,
+                                     const Integration& integration) const {
+    check_parameters(parameters, components());
+    const Spread known = spread(geometry().variance_factor() * parameters.overlap),
+                 v = spread(variance_at(parameters));
+    const std::vector<Row> different =
+        one_part() ? std::vector<Row>{rows().back()} : std::vector<Row>(rows().begin() + 1, rows().end());
+    const double count = one_part() ? static_cast<double>(rows().size()) : 1;
+    double diagonal = 0, other = 0, variance = 0;
+    for (const Row& row : different) {
+        const auto size = static_cast<std::size_t>(row.length);
+        std::vector<double> variances(size), deviations(size);
+        for (int k = 0; k < row.length; ++k) {
+            variances[static_cast<std::size_t>(k)] = v.of(row, k);
+            deviations[static_cast<std::size_t>(k)] = std::sqrt(known.of(row, k));
+        }
+        const numerics::ShiftedSobol sobol(row.length, integration.shifts,
+                                           static_cast<std::size_t>(integration.points), integration.seed);
+        const auto means = sobol.averages(
+            2, 64,
+            [&](const Eigen::ArrayXXd& z, std::size_t, Eigen::VectorXd& sums) {
+                RowPosterior posterior;
+                std::vector<double> omega(size), g(size);
+                for (Eigen::Index i = 0; i < z.rows(); ++i) {
+                    for (std::size_t k = 0; k < size; ++k)
+                        omega[k] = deviations[k] * z(i, static_cast<Eigen::Index>(k));
+                    for (std::size_t label = 0; label < size; ++label) {
+                        const double probability = std::exp(posterior.evaluate(omega, label, variances, g));
+                        for (std::size_t k = 0; k < size; ++k)
+                            sums[static_cast<int>(k) == row.diagonal ? 0 : 1] += probability * g[k] * g[k];
+                    }
+                }
+            },
+            integration.pool);
+        diagonal += count * means[0].value;
+        other += count * means[1].value;
+        variance += std::pow(count, 2) *
+                    (std::pow(means[0].standard_error, 2) + std::pow(means[1].standard_error, 2));
+    }
+    return {power(diagonal, other), std::sqrt(variance) / (diagonal + other)};
+}
+
 ScorePower RowHardmax::score_power(const OrderParameters& parameters, const Integration& integration) const {
-    if (sampled()) return Channel::score_power(parameters, integration);
+    if (sampled()) return sampled_power(parameters, integration);
     if (one_part()) {
         const ScalarParameters p = scalars(parameters);
         const double r = std::sqrt(p.error / p.total);

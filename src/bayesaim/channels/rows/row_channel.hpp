@@ -189,6 +189,7 @@ class RowHardmax final : public RowChannel {
 
   private:
     std::size_t label(const ConstRowsRef& outputs, Eigen::Index sample, const Row& row) const;
+    ScorePower sampled_power(const OrderParameters& parameters, const Integration& integration) const;
 };
 
 }  // namespace bayesaim::channels
