@@ -122,7 +122,7 @@ TEST(RectangularPredictions, HaveTheErrorsOfTheory) {
     const auto result =
         estimators::run_amp(problem.data, model.laws(), model.channel(), {.max_iterations = 60}, pool);
     const double error = data::estimation_error(result.estimates[0], problem.weights[0]);
-    const double overlap = result.estimates[0].cwiseProduct(problem.weights[0]).sum() / std::sqrt(60.0 * 120);
+    const double overlap = data::self_overlaps(problem.weights)(0, 0) - error;  // q = Q - E of this S
     const auto expected =
         model.channel().generalization({linalg::scalar_overlap(overlap), linalg::scalar_overlap(error)}, {});
     const auto test = data::make_test_set(problem.weights, model.channel(), 4000, 0, pool);

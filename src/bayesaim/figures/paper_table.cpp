@@ -361,7 +361,7 @@ estimator = "theory"
 alpha = "0.05x:1.1x:<22|106>"
 [[run]]
 estimator = "amp"
-alpha = "<0.3x:0.9x:3|0.1x:0.9x:9>"
+alpha = "<0.3x:0.7x:3|0.1x:0.9x:9>"
 dim = <50|100>
 seeds = <2|8>
 )";
