@@ -62,6 +62,7 @@ set(public_headers
     data/dataset.hpp
     data/dataset_file.hpp
     data/encoder.hpp
+    data/token_statistics.hpp
     data/tokens.hpp
 
     estimators/amp.hpp

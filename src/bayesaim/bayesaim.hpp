@@ -26,6 +26,7 @@
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/data/dataset_file.hpp"
 #include "bayesaim/data/encoder.hpp"
+#include "bayesaim/data/token_statistics.hpp"
 #include "bayesaim/data/tokens.hpp"
 #include "bayesaim/denoisers/joint.hpp"
 #include "bayesaim/denoisers/polynomial.hpp"
