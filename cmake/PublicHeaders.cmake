@@ -64,6 +64,7 @@ set(public_headers
     data/encoder.hpp
     data/token_statistics.hpp
     data/tokens.hpp
+    data/whitening.hpp
 
     estimators/amp.hpp
     estimators/averaged_gradient_descent.hpp

@@ -28,6 +28,7 @@
 #include "bayesaim/data/encoder.hpp"
 #include "bayesaim/data/token_statistics.hpp"
 #include "bayesaim/data/tokens.hpp"
+#include "bayesaim/data/whitening.hpp"
 #include "bayesaim/denoisers/joint.hpp"
 #include "bayesaim/denoisers/polynomial.hpp"
 #include "bayesaim/denoisers/rotation_invariant.hpp"
