@@ -36,8 +36,8 @@ struct SpectrumPoint {
 /// digits (1e-10 is left at D = 1e20), and with many atoms take seconds at D = 1e16 and much longer beyond.
 class FreeConvolution {
   public:
-    /// D = noise_variance > 0. The rule aims at errors of 1e-13, relative to 1 for the mass and to min(D, Var)
-    /// for mmse.
+    /// D = noise_variance > 0. The rule aims at errors of law.quadrature_accuracy(), 1e-13, relative to 1 for the
+    /// mass and to min(D, Var) for mmse.
     FreeConvolution(const SpectralLaw& law, double noise_variance);
 
     double noise_variance() const { return noise_; }
@@ -99,7 +99,10 @@ class FreeConvolution {
     std::vector<Node> twice_as_many(const Interval& u, const std::vector<Node>& nodes) const;
     bool add_graded_rule(const Bulk& bulk);
     void add_adaptive_rule(const Bulk& bulk);
-    void add_panels(const Interval& u, double theta_low, double theta_high, int depth);
+    std::vector<Node> panel(const Interval& u, double theta_low, double theta_high,
+                            const std::vector<Node>& wider) const;
+    void add_panels(const Interval& u, double theta_low, double theta_high, const std::vector<Node>& whole,
+                    int depth);
     Complex solve_inside(const Bulk& bulk, double lambda) const;
     double solve_outside(double u_low, double u_high, double lambda) const;
     double derivative_by_double_sum() const;
