@@ -45,6 +45,15 @@ class FreeConvolution {
     /// The spectrum at lambda, inside or outside the bulks.
     SpectrumPoint at(double lambda) const;
 
+    /// mu_D(-inf, lambda]. With Re G known, Im int log(w - x) dmu = pi/2 - int_v^inf Re G(u + i y) dy, and
+    ///   mu_D(lambda, inf) = Im [int log(w - x) dmu + D G(w)^2/2]/pi.
+    /// Right to 1e-9 inside the bulks. Pinned by: FreeConvolution.CumulativeIsTheIntegralOfTheDensity.
+    double cumulative(double lambda) const;
+
+    /// U(lambda) = int log|lambda - t| dmu_D(t) = Re [int log(w - x) dmu + D G(w)^2/2]: G is constant along the
+    /// characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
+    double log_potential(double lambda) const;
+
     /// Support of mu_D, one interval per bulk.
     std::vector<Interval> edges() const;
 
@@ -57,7 +66,7 @@ class FreeConvolution {
 
     double integral_of_density_cubed() const;
 
-    /// Sigma(mu_D) = int int log|x - y| dmu_D dmu_D.
+    /// Sigma(mu_D) = int int log|x - y| dmu_D dmu_D, the average of U.
     double log_energy() const;
 
     double mass() const;           ///< 1, up to the error of the quadrature
@@ -103,6 +112,8 @@ class FreeConvolution {
                             const std::vector<Node>& wider) const;
     void add_panels(const Interval& u, double theta_low, double theta_high, const std::vector<Node>& whole,
                     int depth);
+    Complex curve_point(double x) const;
+    double potential(Complex w, Complex g) const;
     Complex solve_inside(const Bulk& bulk, double lambda) const;
     double solve_outside(double u_low, double u_high, double lambda) const;
     double derivative_by_double_sum() const;
