@@ -19,6 +19,7 @@ set(public_headers
 
     spectral/atomic_law.hpp
     spectral/bilinear_law.hpp
+    spectral/bump_law.hpp
     spectral/free_convolution.hpp
     spectral/free_moments.hpp
     spectral/marchenko_pastur_law.hpp

@@ -55,6 +55,7 @@
 #include "bayesaim/priors/wishart.hpp"
 #include "bayesaim/spectral/atomic_law.hpp"
 #include "bayesaim/spectral/bilinear_law.hpp"
+#include "bayesaim/spectral/bump_law.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
 #include "bayesaim/spectral/free_moments.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/tools/minima.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 
@@ -252,13 +253,13 @@ double FreeConvolution::integral_of_density_cubed() const {
     return average([&](const Node& node) { return std::pow(node.v / (pi * noise_), 2); });
 }
 
-/// The potential int log|lambda - y| dmu_D(y) is Re [int log(w - x) dmu(x) + D G(w)^2 / 2]: G is constant
-/// along the characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
+double FreeConvolution::potential(Complex w, Complex g) const {
+    return law_->log_potential(w) + 0.5 * noise_ * (g * g).real();
+}
+
 double FreeConvolution::log_energy() const {
     return average([&](const Node& node) {
-        const Complex w(node.u, node.v);
-        const double g_real = (node.lambda - node.u) / noise_, g_imag = node.v / noise_;
-        return law_->log_potential(w) + 0.5 * noise_ * (g_real * g_real - g_imag * g_imag);
+        return potential({node.u, node.v}, Complex(node.lambda - node.u, -node.v) / noise_);
     });
 }
 
@@ -284,38 +285,67 @@ std::vector<Interval> FreeConvolution::edges() const {
     return result;
 }
 
-SpectrumPoint FreeConvolution::at(double lambda) const {
-    check_finite("eigenvalue", lambda);
-    const double x = lambda - law_->mean();
-    const auto bulk =
-        std::find_if(bulks_.begin(), bulks_.end(), [&](const Bulk& b) { return x < b.lambda.high; });
-    SpectrumPoint point;
+/// The w with w + D G(w) = x: on the curve v(u) inside the bulks, on the real axis outside.
+Complex FreeConvolution::curve_point(double x) const {
     // At an edge u changes as the root of lambda: roundings of lambda would change u by 1e-8.
-    const double roundoff = 8 * epsilon * (std::abs(lambda) + std::abs(law_->mean()));
+    const double roundoff = 8 * epsilon * (std::abs(x + law_->mean()) + std::abs(law_->mean()));
     const auto at_edge = [&](double edge) { return std::abs(x - edge) <= roundoff; };
     const auto near = std::find_if(bulks_.begin(), bulks_.end(), [&](const Bulk& b) {
         return at_edge(b.lambda.low) || at_edge(b.lambda.high);
     });
-    if (near != bulks_.end()) {
-        const double u = at_edge(near->lambda.low) ? near->u.low : near->u.high;
-        point.hilbert = law_->stieltjes(u).value.real();
-        point.denoised = u - noise_ * point.hilbert;
-    } else if (bulk != bulks_.end() && x > bulk->lambda.low) {
-        const Complex w = solve_inside(*bulk, x);
-        const Complex g = law_->stieltjes(w).value;
+    if (near != bulks_.end()) return at_edge(near->lambda.low) ? near->u.low : near->u.high;
+    const auto bulk =
+        std::find_if(bulks_.begin(), bulks_.end(), [&](const Bulk& b) { return x < b.lambda.high; });
+    if (bulk != bulks_.end() && x > bulk->lambda.low) return solve_inside(*bulk, x);
+    const double low = bulk == bulks_.begin() ? x : std::prev(bulk)->u.high;
+    const double high = bulk == bulks_.end() ? x : bulk->u.low;
+    return solve_outside(low, high, x);
+}
+
+SpectrumPoint FreeConvolution::at(double lambda) const {
+    check_finite("eigenvalue", lambda);
+    const Complex w = curve_point(lambda - law_->mean());
+    const Complex g = law_->stieltjes(w).value;
+    SpectrumPoint point;
+    point.hilbert = g.real();
+    if (w.imag() > 0) {
         double variance = 0;
         condition_on(w, g, point.denoised, variance);
         point.density = w.imag() / (pi * noise_);
-        point.hilbert = g.real();
     } else {
-        const double low = bulk == bulks_.begin() ? x : std::prev(bulk)->u.high;
-        const double high = bulk == bulks_.end() ? x : bulk->u.low;
-        const double u = solve_outside(low, high, x);
-        point.hilbert = law_->stieltjes(u).value.real();
-        point.denoised = u - noise_ * point.hilbert;
+        point.denoised = w.real() - noise_ * point.hilbert;
     }
     point.denoised += law_->mean();
     return point;
+}
+
+double FreeConvolution::log_potential(double lambda) const {
+    check_finite("eigenvalue", lambda);
+    const Complex w = curve_point(lambda - law_->mean());
+    return potential(w, law_->stieltjes(w).value.real() - Complex(0, w.imag() / noise_));
+}
+
+double FreeConvolution::cumulative(double lambda) const {
+    check_finite("eigenvalue", lambda);
+    const double x = lambda - law_->mean();
+    const Complex w = curve_point(x);
+    if (w.imag() <= 0) {  // outside the bulks
+        return std::clamp(average([&](const Node& node) { return node.lambda <= x ? 1.0 : 0.0; }), 0.0, 1.0);
+    }
+    // Panels from y to 4 y: no singularity is nearer to one than its lower end. Beyond the last, Re G = u/|w|^2.
+    using Rule = boost::math::quadrature::gauss<double, 12>;
+    const auto support = law_->centred_support();
+    const double u = w.real();
+    const double reach =
+        std::max({std::abs(support.front().low), std::abs(support.back().high), std::abs(u)});
+    double y = w.imag(), integral = 0;
+    for (; y < 1e3 * reach; y *= 4) {
+        integral += Rule::integrate([&](double t) { return law_->stieltjes({u, t}).value.real(); }, y, 4 * y);
+    }
+    integral += std::atan(u / y);
+    const Complex g = law_->stieltjes(w).value;
+    const double above = 0.5 - (integral - noise_ * g.real() * g.imag()) / pi;
+    return std::clamp(1 - above, 0.0, 1.0);
 }
 
 /// The w on the curve with w + D G(w) = lambda, by Newton from the neighbouring nodes. If Newton does not

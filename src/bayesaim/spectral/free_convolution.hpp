@@ -36,14 +36,23 @@ struct SpectrumPoint {
 /// digits (1e-10 is left at D = 1e20), and with many atoms take seconds at D = 1e16 and much longer beyond.
 class FreeConvolution {
   public:
-    /// D = noise_variance > 0. The rule aims at errors of 1e-13, relative to 1 for the mass and to min(D, Var)
-    /// for mmse.
+    /// D = noise_variance > 0. The rule aims at errors of law.quadrature_accuracy(), 1e-13, relative to 1 for the
+    /// mass and to min(D, Var) for mmse.
     FreeConvolution(const SpectralLaw& law, double noise_variance);
 
     double noise_variance() const { return noise_; }
 
     /// The spectrum at lambda, inside or outside the bulks.
     SpectrumPoint at(double lambda) const;
+
+    /// mu_D(-inf, lambda]. With Re G known, Im int log(w - x) dmu = pi/2 - int_v^inf Re G(u + i y) dy, and
+    ///   mu_D(lambda, inf) = Im [int log(w - x) dmu + D G(w)^2/2]/pi.
+    /// Right to 1e-9 inside the bulks. Pinned by: FreeConvolution.CumulativeIsTheIntegralOfTheDensity.
+    double cumulative(double lambda) const;
+
+    /// U(lambda) = int log|lambda - t| dmu_D(t) = Re [int log(w - x) dmu + D G(w)^2/2]: G is constant along the
+    /// characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
+    double log_potential(double lambda) const;
 
     /// Support of mu_D, one interval per bulk.
     std::vector<Interval> edges() const;
@@ -57,7 +66,7 @@ class FreeConvolution {
 
     double integral_of_density_cubed() const;
 
-    /// Sigma(mu_D) = int int log|x - y| dmu_D dmu_D.
+    /// Sigma(mu_D) = int int log|x - y| dmu_D dmu_D, the average of U.
     double log_energy() const;
 
     double mass() const;           ///< 1, up to the error of the quadrature
@@ -99,7 +108,12 @@ class FreeConvolution {
     std::vector<Node> twice_as_many(const Interval& u, const std::vector<Node>& nodes) const;
     bool add_graded_rule(const Bulk& bulk);
     void add_adaptive_rule(const Bulk& bulk);
-    void add_panels(const Interval& u, double theta_low, double theta_high, int depth);
+    std::vector<Node> panel(const Interval& u, double theta_low, double theta_high,
+                            const std::vector<Node>& wider) const;
+    void add_panels(const Interval& u, double theta_low, double theta_high, const std::vector<Node>& whole,
+                    int depth);
+    Complex curve_point(double x) const;
+    double potential(Complex w, Complex g) const;
     Complex solve_inside(const Bulk& bulk, double lambda) const;
     double solve_outside(double u_low, double u_high, double lambda) const;
     double derivative_by_double_sum() const;

@@ -92,10 +92,11 @@ void FreeConvolution::find_singularities(Bulk& bulk, double gap_below, double ga
     if (gap_above > 0) add(pi, 2 * std::sqrt(gap_above / width));
 }
 
-/// Error that the rule of a bulk aims at, in units of the probes below: 1e-13, or the
+/// Error that the rule of a bulk aims at, in units of the probes below: that of the law (1e-13), or the
 /// round-off of u if that is larger, for a narrow bulk far from the mean.
 double FreeConvolution::quadrature_tolerance(const Interval& u) const {
-    return std::max(1e-13, 20 * epsilon * std::max(std::abs(u.low), std::abs(u.high)) / (u.high - u.low));
+    return std::max(law_->quadrature_accuracy(),
+                    20 * epsilon * std::max(std::abs(u.low), std::abs(u.high)) / (u.high - u.low));
 }
 
 /// The two integrands that must converge: the mass, and mmse relative to min(D, Var S).
@@ -217,46 +218,58 @@ void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
     for (std::size_t k = 0; k + 1 < stops.size(); ++k) {
         const double step = (stops[k + 1] - stops[k]) / panels;
         for (int i = 0; i < panels; ++i) {
-            add_panels(bulk.u, stops[k] + i * step, i + 1 < panels ? stops[k] + (i + 1) * step : stops[k + 1],
-                       0);
+            const double low = stops[k] + i * step, high = i + 1 < panels ? low + step : stops[k + 1];
+            add_panels(bulk.u, low, high, panel(bulk.u, low, high, {}), 0);
         }
     }
 }
 
-/// Gauss-Legendre in theta; a panel is halved until the sum of its halves agrees with the whole.
-void FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high, int depth) {
+/// Gauss-Legendre in theta. The heights are guessed by interpolation from nodes of a wider panel, if there are any.
+std::vector<FreeConvolution::Node> FreeConvolution::panel(const Interval& u, double theta_low,
+                                                          double theta_high,
+                                                          const std::vector<Node>& wider) const {
     using Rule = boost::math::quadrature::gauss<double, 12>;
-    constexpr int deepest = 40;
-    const auto panel = [&](double low, double high, std::vector<Node>& nodes) {
-        const double middle = 0.5 * (low + high), half = 0.5 * (high - low);
-        const std::size_t first = nodes.size();
-        for_each_abscissa<Rule>([&](double abscissa, double weight) {
-            const double theta = middle + half * abscissa;
-            nodes.push_back(
-                {.u = cosine_map(u, theta), .weight = half * weight * cosine_map_slope(u, theta)});
-        });
-        const std::span<Node> added = std::span(nodes).subspan(first);
-        complete(added);
-        std::array<double, 2> sum{};
-        for (const Node& node : added) {
-            const auto probe = convergence_probes(node);
-            for (std::size_t i = 0; i < 2; ++i) sum[i] += probe[i];
+    const double middle = 0.5 * (theta_low + theta_high), half = 0.5 * (theta_high - theta_low);
+    std::vector<Node> nodes;
+    nodes.reserve(2 * Rule::abscissa().size());
+    std::size_t next = 1;
+    for_each_abscissa<Rule>([&](double abscissa, double weight) {
+        const double theta = middle + half * abscissa;
+        Node node{.u = cosine_map(u, theta), .weight = half * weight * cosine_map_slope(u, theta)};
+        while (next + 1 < wider.size() && wider[next].u < node.u) ++next;
+        if (next < wider.size()) {
+            const Node &a = wider[next - 1], &b = wider[next];
+            const double part = b.u > a.u ? std::clamp((node.u - a.u) / (b.u - a.u), 0.0, 1.0) : 0;
+            node.v = a.v + part * (b.v - a.v);
         }
-        return sum;
+        nodes.push_back(node);
+    });
+    complete(nodes);
+    return nodes;
+}
+
+/// A panel is halved until the sum of its halves agrees with the whole.
+void FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high,
+                                 const std::vector<Node>& whole, int depth) {
+    constexpr int deepest = 40;
+    const double middle = 0.5 * (theta_low + theta_high), tolerance = quadrature_tolerance(u);
+    const auto left = panel(u, theta_low, middle, whole), right = panel(u, middle, theta_high, whole);
+    std::array<double, 2> difference{};
+    const auto add = [&](const std::vector<Node>& nodes, double sign) {
+        for (const Node& node : nodes) {
+            const auto probe = convergence_probes(node);
+            for (std::size_t i = 0; i < 2; ++i) difference[i] += sign * probe[i];
+        }
     };
-    const double middle = 0.5 * (theta_low + theta_high);
-    std::vector<Node> whole, halves;
-    const auto coarse = panel(theta_low, theta_high, whole);
-    const auto left = panel(theta_low, middle, halves);
-    const auto right = panel(middle, theta_high, halves);
-    const double tolerance = quadrature_tolerance(u);
-    const bool agree = std::abs(left[0] + right[0] - coarse[0]) <= tolerance &&
-                       std::abs(left[1] + right[1] - coarse[1]) <= tolerance;
-    if (agree || depth == deepest) {
-        nodes_.insert(nodes_.end(), halves.begin(), halves.end());
+    add(left, 1);
+    add(right, 1);
+    add(whole, -1);
+    if (depth == deepest || std::max(std::abs(difference[0]), std::abs(difference[1])) <= tolerance) {
+        nodes_.insert(nodes_.end(), left.begin(), left.end());
+        nodes_.insert(nodes_.end(), right.begin(), right.end());
     } else {
-        add_panels(u, theta_low, middle, depth + 1);
-        add_panels(u, middle, theta_high, depth + 1);
+        add_panels(u, theta_low, middle, left, depth + 1);
+        add_panels(u, middle, theta_high, right, depth + 1);
     }
 }
 

@@ -188,5 +188,50 @@ TEST(FreeConvolution, UnequalAtomsHaveBulksOfTheirWeight) {
     }
 }
 
+/// Midpoint sums between points of the spectrum. Under the map c - h cos(t) the edges are smooth.
+TEST(FreeConvolution, CumulativeIsTheIntegralOfTheDensity) {
+    const std::vector<double> positions{-1, 0, 2.5}, weights{0.3, 0.5, 0.2};
+    const AtomicLaw atoms(positions, weights);
+    const MarchenkoPasturLaw narrow(0.2), wide(3);
+    for (const SpectralLaw* law : std::vector<const SpectralLaw*>{&atoms, &narrow, &wide}) {
+        for (const double noise : {1e-4, 0.06, 0.5, 20.0}) {
+            const FreeConvolution spectrum(*law, noise);
+            double sum = 0;
+            for (const Interval& bulk : spectrum.edges()) {
+                EXPECT_NEAR(spectrum.cumulative(bulk.low), sum, 1e-8);
+                constexpr int count = 2000;
+                const double centre = 0.5 * (bulk.low + bulk.high), half = 0.5 * (bulk.high - bulk.low);
+                for (int i = 0; i < count; ++i) {
+                    const double angle = pi * (i + 0.5) / count;
+                    const double lambda = centre - half * std::cos(angle);
+                    sum += spectrum.at(lambda).density * half * std::sin(angle) * pi / count;
+                    if (i % 250 == 3) {
+                        const double next = centre - half * std::cos(angle + 0.5 * pi / count);
+                        EXPECT_NEAR(spectrum.cumulative(next), sum, 1e-6) << noise << ", lambda = " << next;
+                    }
+                }
+                EXPECT_NEAR(spectrum.cumulative(bulk.high), sum, 1e-8);
+            }
+            EXPECT_EQ(spectrum.cumulative(spectrum.edges().front().low - 1), 0);
+            EXPECT_NEAR(spectrum.cumulative(spectrum.edges().back().high + 1), 1, 1e-12);
+        }
+    }
+}
+
+TEST(FreeConvolution, LogPotentialHasTheHilbertTransformAsSlope) {
+    for (const double width : {0.2, 3.0}) {
+        const MarchenkoPasturLaw law(width);
+        const FreeConvolution spectrum(law, 0.3);
+        constexpr double step = 1e-4;
+        for (const double lambda : grid(spectrum, 40)) {
+            const double slope =
+                (spectrum.log_potential(lambda + step) - spectrum.log_potential(lambda - step)) / (2 * step);
+            EXPECT_NEAR(slope, spectrum.at(lambda).hilbert, 1e-4)
+                << lambda;  // next to edges; step^2 elsewhere
+        }
+        EXPECT_NEAR(spectrum.log_potential(1e6), std::log(1e6 - law.mean()), 1e-11);
+    }
+}
+
 }  // namespace
 }  // namespace bayesaim::spectral

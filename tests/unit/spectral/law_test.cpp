@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bayesaim/spectral/atomic_law.hpp"
+#include "bayesaim/spectral/bump_law.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
 
 #include "support/expect_invalid.hpp"
@@ -31,6 +32,8 @@ const Laws& laws() {
         list.emplace_back("one atom", std::make_shared<AtomicLaw>(one));
         list.emplace_back("two atoms", std::make_shared<AtomicLaw>(two));
         list.emplace_back("three atoms", std::make_shared<AtomicLaw>(three, weights));
+        const std::vector<Bump> bumps{{-3, 0.2, 0.3}, {0, 0.3, 0}, {0.5, 0.4, 0.25}, {6, 0.1, 1e-4}};
+        list.emplace_back("bumps", std::make_shared<BumpLaw>(bumps));
         return list;
     }();
     return all;
