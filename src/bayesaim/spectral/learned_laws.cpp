@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
+
+#include <boost/math/tools/minima.hpp>
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/numerics/nonnegative_least_squares.hpp"
@@ -201,6 +204,52 @@ double spectral_misfit(const SpectralLaw& law, const NoisySpectrum& spectrum) {
         largest = std::max({largest, expected - below, above - expected});
     }
     return d * largest;
+}
+
+double log_energy_distance(const SpectralLaw& law, const NoisySpectrum& spectrum) {
+    check(spectrum);
+    const FreeConvolution noisy(law, spectrum.noise_variance);
+    double sum = 0;
+    for (const double value : spectrum.values) sum += noisy.log_potential(value);
+    return 2 * sum / static_cast<double>(spectrum.values.size()) - noisy.log_energy();
+}
+
+EvidenceFit wishart_by_evidence(const NoisySpectrum& spectrum, const Moments& moments) {
+    check(spectrum);
+    check_positive("second moment", moments.second);
+    constexpr int intervals = 24;
+    constexpr double step = 0.15;
+    const double low = std::log(0.005), high = std::log(spectrum.singular ? 200.0 : 49.0);
+    const auto fit_of = [&](double log_width) -> WishartFit {
+        const double width = std::exp(log_width);
+        return {width, std::sqrt(moments.second / (spectrum.singular ? 1 : 1 + width))};
+    };
+    const auto distance = [&](double log_width) {
+        const WishartFit fit = fit_of(log_width);
+        return log_energy_distance(spectrum.singular ? *bilinear_law(fit) : *wishart_law(fit), spectrum);
+    };
+    // The distance may have several minima: take the best point of a grid, and search next to it.
+    int best = 0;
+    double smallest = 0;
+    for (int i = 0; i <= intervals; ++i) {
+        const double value = distance(equidistant(low, high, i, intervals + 1));
+        if (i > 0 && value >= smallest) continue;
+        smallest = value;
+        best = i;
+    }
+    const double below = equidistant(low, high, std::max(best - 1, 0), intervals + 1);
+    const double above = equidistant(low, high, std::min(best + 1, intervals), intervals + 1);
+    const auto [centre, minimum] = boost::math::tools::brent_find_minima(distance, below, above, 20);
+
+    EvidenceFit result{fit_of(centre)};
+    const double margin = 1e-3 * (high - low);
+    result.fit.family_fits = centre > low + margin && centre < high - margin;
+    const double curvature =
+        (distance(centre + step) - 2 * minimum + distance(centre - step)) / (step * step);
+    const double d = static_cast<double>(spectrum.values.size());
+    const double precision = (spectrum.singular ? 1 : 0.5) * d * d * curvature;
+    result.log_width_sd = precision > 0 ? 1 / std::sqrt(precision) : std::numeric_limits<double>::infinity();
+    return result;
 }
 
 }  // namespace bayesaim::spectral

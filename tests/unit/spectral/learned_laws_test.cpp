@@ -260,6 +260,66 @@ TEST(LearnedLaws, MisfitRejectsAWrongWidth) {
     EXPECT_LT(spectral_misfit(smooth_law(draw.spectrum()), draw.spectrum()), 4);
 }
 
+/// For the quantiles of mu_D itself the distance is 2 int U dmu_D - int U dmu_D.
+TEST(LearnedLaws, DistanceToTheOwnQuantilesIsTheLogEnergy) {
+    constexpr int count = 300;
+    const priors::Wishart prior(0.5);
+    const FreeConvolution spectrum(prior.law(), 0.3);
+    std::vector<double> quantiles;
+    for (int i = 0; i < count; ++i) {
+        double low = spectrum.edges().front().low, high = spectrum.edges().back().high;
+        while (high - low > 1e-6) {
+            const double middle = 0.5 * (low + high);
+            (spectrum.cumulative(middle) < (i + 0.5) / count ? low : high) = middle;
+        }
+        quantiles.push_back(low);
+    }
+    EXPECT_NEAR(log_energy_distance(prior.law(), {quantiles, 0.3}), spectrum.log_energy(), 1e-4);
+    EXPECT_GT(log_energy_distance(priors::Wishart(1).law(), {quantiles, 0.3}), spectrum.log_energy() + 0.01);
+}
+
+TEST(LearnedLaws, EvidenceDecidesBetweenFamilies) {
+    for (const bool wishart : {true, false}) {
+        const Draw draw =
+            wishart ? Draw(priors::Wishart(0.5), 100, 0.5, 1) : Draw(priors::Wigner(), 100, 0.5, 1);
+        const Moments moments = moments_of(draw.spectrum());
+        const auto nats = [&](const SpectralLaw& law) {
+            return -0.5 * 100 * 100 * log_energy_distance(law, draw.spectrum());
+        };
+        const double gain = nats(*wishart_law(wishart_from(moments))) - nats(*linear_law(moments));
+        EXPECT_GT(wishart ? gain : -gain, 100);
+        const double best = std::max(nats(*wishart_law(wishart_from(moments))), nats(*linear_law(moments)));
+        EXPECT_NEAR(nats(smooth_law(draw.spectrum())), best, 10);
+    }
+}
+
+TEST(LearnedLaws, EvidenceReadsTheWidth) {
+    const auto fit = [](const priors::Prior& prior, Eigen::Index dim, double noise_variance,
+                        std::uint64_t seed) {
+        const Draw draw(prior, dim, noise_variance, seed);
+        return wishart_by_evidence(draw.spectrum(), moments_of(draw.spectrum()));
+    };
+    // Where the zero eigenvalues stand apart, they are counted.
+    const Average counted =
+        average(4, [&](std::uint64_t seed) { return fit(priors::Wishart(0.2), 120, 0.06, seed).fit.width; });
+    EXPECT_NEAR(counted.mean, 0.2, 0.001);
+    EXPECT_LT(counted.spread, 0.002);
+    const Average untied =
+        average(4, [&](std::uint64_t seed) { return fit(priors::Bilinear(0.2), 60, 0.06, seed).fit.width; });
+    EXPECT_NEAR(untied.mean, 0.2, 0.002);
+
+    constexpr int draws = 20;
+    double promised = 0;
+    const Average seen = average(draws, [&](std::uint64_t seed) {
+        const EvidenceFit result = fit(priors::Wishart(0.5), 60, 0.3, seed);
+        EXPECT_TRUE(result.fit.family_fits);
+        promised += result.log_width_sd / draws;
+        return std::log(result.fit.width);
+    });
+    EXPECT_NEAR(seen.mean, std::log(0.5), 4 * seen.spread / std::sqrt(draws));
+    EXPECT_NEAR(seen.spread / promised, 1, 0.5);
+}
+
 TEST(LearnedLaws, RefusesWhatIsNoSpectrum) {
     const std::vector<double> descending{2, 1}, one{1}, zero{0, 0}, good{1, 2};
     test::expect_invalid([&] { moments_of({descending, 1}); }, "ascending");
