@@ -27,8 +27,9 @@ struct SpectrumPoint {
 /// The conditional law of an eigenvalue x of S given one of the noisy matrix has weight D dmu(x)/|w - x|^2;
 /// `denoised` is its mean, and mmse the average over lambda of its variance D (1 - D |G(w)|^2).
 ///
-/// The constructor takes the bulks and nodes that the law knows (SpectralLaw::known_bulks), or finds the bulks
-/// and an adapted quadrature rule on them; all integrals are then sums. The law must outlive the object.
+/// The constructor takes the bulks and nodes that the law knows (SpectralLaw::known_bulks), or finds the
+/// bulks and an adapted quadrature rule on them; all integrals are then sums. The law must outlive the
+/// object.
 ///
 /// Accepts D from 1e-30 to 1e30, for laws of variance about 1. mmse is right to 1e-12 or so for D from 1e-10
 /// to 1e10. Below, the relative error is at most about 1e-16/sqrt(D), because lambda has lost those digits:
@@ -36,8 +37,8 @@ struct SpectrumPoint {
 /// digits (1e-10 is left at D = 1e20), and with many atoms take seconds at D = 1e16 and much longer beyond.
 class FreeConvolution {
   public:
-    /// D = noise_variance > 0. The rule aims at errors of law.quadrature_accuracy(), 1e-13, relative to 1 for the
-    /// mass and to min(D, Var) for mmse.
+    /// D = noise_variance > 0. The rule aims at errors of law.quadrature_accuracy(), 1e-13, relative to 1
+    /// for the mass and to min(D, Var) for mmse.
     FreeConvolution(const SpectralLaw& law, double noise_variance);
 
     double noise_variance() const { return noise_; }
@@ -50,8 +51,8 @@ class FreeConvolution {
     /// Right to 1e-9 inside the bulks. Pinned by: FreeConvolution.CumulativeIsTheIntegralOfTheDensity.
     double cumulative(double lambda) const;
 
-    /// U(lambda) = int log|lambda - t| dmu_D(t) = Re [int log(w - x) dmu + D G(w)^2/2]: G is constant along the
-    /// characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
+    /// U(lambda) = int log|lambda - t| dmu_D(t) = Re [int log(w - x) dmu + D G(w)^2/2]: G is constant along
+    /// the characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
     double log_potential(double lambda) const;
 
     /// Support of mu_D, one interval per bulk.

@@ -224,7 +224,8 @@ void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
     }
 }
 
-/// Gauss-Legendre in theta. The heights are guessed by interpolation from nodes of a wider panel, if there are any.
+/// Gauss-Legendre in theta. The heights are guessed by interpolation from nodes of a wider panel, if there
+/// are any.
 std::vector<FreeConvolution::Node> FreeConvolution::panel(const Interval& u, double theta_low,
                                                           double theta_high,
                                                           const std::vector<Node>& wider) const {
