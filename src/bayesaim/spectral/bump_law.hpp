@@ -26,6 +26,8 @@ class BumpLaw final : public SpectralLaw {
     double variance() const override { return variance_; }
     /// The union of the intervals of the bumps; an atom inside one of them is part of it.
     std::vector<Interval> centred_support() const override { return support_; }
+    /// Atoms and narrow bumps inside an interval.
+    std::vector<double> centred_peaks() const override { return peaks_; }
     double atomic_concentration() const override { return atomic_concentration_; }
     Transform stieltjes(Complex z) const override;
     Transform moment_transform(Complex z) const override;
@@ -42,6 +44,7 @@ class BumpLaw final : public SpectralLaw {
     std::vector<double> radii_;                          // 2b
     std::size_t size_ = 0;
     std::vector<Interval> support_;
+    std::vector<double> peaks_;
     double mean_ = 0, variance_ = 0, atomic_concentration_ = 0, radius_ = 0;
 };
 

@@ -73,16 +73,19 @@ class SpectralLaw {
 
     /// mmse(D) and its slope, if the law has them without the engine of FreeConvolution.
     virtual std::optional<ErrorPoint> known_error(double /*noise_variance*/) const { return std::nullopt; }
-    /// The error that the rule of FreeConvolution aims at. A law that is itself an estimate needs no more digits than
-    /// the estimate has.
+    /// The error that the rule of FreeConvolution aims at. A law that is itself an estimate needs no more
+    /// digits than the estimate has.
     virtual double quadrature_accuracy() const { return 1e-13; }
+    /// Places inside the intervals of the support where mass is concentrated, atoms above all.
+    /// FreeConvolution looks for narrow peaks there.
+    virtual std::vector<double> centred_peaks() const { return {}; }
     /// The smallest D at which mmse(D)/D differs from its limit by digits that can be trusted.
     virtual double smallest_resolved_noise() const { return 1e-10 * variance(); }
     /// The bulks of mu_D of the centred law, if they are known without that engine; otherwise none.
     virtual std::vector<CurveBulk> known_bulks(double /*noise_variance*/) const { return {}; }
 
-    /// d2/d1 of weights of size d1 x d2; 1 for square ones. FreeConvolution takes square laws only. A rectangular law
-    /// has its own known_error and known_free_entropy; see RectangularLaw.
+    /// d2/d1 of weights of size d1 x d2; 1 for square ones. FreeConvolution takes square laws only. A
+    /// rectangular law has its own known_error and known_free_entropy; see RectangularLaw.
     virtual double aspect() const { return 1; }
     /// d2 for d1 rows: aspect * d1, rounded, at least 1.
     std::ptrdiff_t columns(std::ptrdiff_t rows) const {
