@@ -84,8 +84,8 @@ class SpectralLaw {
     /// The bulks of mu_D of the centred law, if they are known without that engine; otherwise none.
     virtual std::vector<CurveBulk> known_bulks(double /*noise_variance*/) const { return {}; }
 
-    /// d2/d1 of weights of size d1 x d2; 1 for square ones. FreeConvolution takes square laws only. A
-    /// rectangular law has its own known_error and known_free_entropy; see RectangularLaw.
+    /// d2/d1 of weights of size d1 x d2; 1 for square ones. FreeConvolution takes square laws only. A rectangular law
+    /// has its own known_error and known_free_entropy; see RectangularLaw.
     virtual double aspect() const { return 1; }
     /// d2 for d1 rows: aspect * d1, rounded, at least 1.
     std::ptrdiff_t columns(std::ptrdiff_t rows) const {
