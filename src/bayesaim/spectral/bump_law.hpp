@@ -32,8 +32,8 @@ class BumpLaw final : public SpectralLaw {
     Transform stieltjes(Complex z) const override;
     Transform moment_transform(Complex z) const override;
     double log_potential(Complex z) const override;
-    /// Every end of a bump is a singularity below the curve v(u). This leaves errors of 1e-6 or so in mass
-    /// and mmse/D, and takes a millisecond or two where 1e-13 would take fifty.
+    /// Every end of a bump is a singularity below the curve v(u), and costs nodes. This leaves errors of
+    /// 1e-6 or so in mass and mmse/D, and takes about half the time of 1e-13.
     double quadrature_accuracy() const override { return 1e-7; }
 
     /// In the original (not centred) coordinate, ascending.
