@@ -27,9 +27,8 @@ struct SpectrumPoint {
 /// The conditional law of an eigenvalue x of S given one of the noisy matrix has weight D dmu(x)/|w - x|^2;
 /// `denoised` is its mean, and mmse the average over lambda of its variance D (1 - D |G(w)|^2).
 ///
-/// The constructor takes the bulks and nodes that the law knows (SpectralLaw::known_bulks), or finds the
-/// bulks and an adapted quadrature rule on them; all integrals are then sums. The law must outlive the
-/// object.
+/// The constructor takes the bulks and nodes that the law knows (SpectralLaw::known_bulks), or finds the bulks
+/// and an adapted quadrature rule on them; all integrals are then sums. The law must outlive the object.
 ///
 /// Accepts D from 1e-30 to 1e30, for laws of variance about 1. mmse is right to 1e-12 or so for D from 1e-10
 /// to 1e10. Below, the relative error is at most about 1e-16/sqrt(D), because lambda has lost those digits:
