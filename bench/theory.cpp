@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // State evolution: one point of each channel, on one core.
+#include <cstdint>
+#include <vector>
+
 #include <benchmark/benchmark.h>
 
 #include "bayesaim/channels/table.hpp"
@@ -62,15 +65,33 @@ BENCHMARK_CAPTURE(untied_point, linear_cross_noise, "linear", {.label_noise = 0.
 BENCHMARK_CAPTURE(untied_point, hardmax_cross, "hardmax", {.attention = cross})
     ->Arg(1000)
     ->Unit(benchmark::kMicrosecond);
+/// Two variances: from little data to next to recovery, which is at 375 (softmax: self T = 2), 125 (T = 3), 750 (causal
+/// T = 2) and 250 (T = 3).
+const std::vector<std::int64_t> to_125{5, 20, 50, 100, 118, 124}, to_250{10, 50, 100, 200, 235, 247},
+    to_375{10, 50, 100, 200, 300, 350, 371}, to_750{50, 200, 500, 700, 743}, with_noise{50, 200, 400, 1000};
 BENCHMARK_CAPTURE(untied_point, softmax_self, "softmax", {.attention = self})
-    ->Arg(100)
-    ->Arg(350)
+    ->ArgsProduct({to_375})
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, softmax_self_three_tokens, "softmax", {.tokens = 3, .attention = self})
+    ->ArgsProduct({to_125})
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, softmax_causal, "softmax", {.attention = causal})
+    ->ArgsProduct({to_750})
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, softmax_causal_three_tokens, "softmax", {.tokens = 3, .attention = causal})
+    ->ArgsProduct({to_250})
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, softmax_causal_four_tokens, "softmax", {.tokens = 4, .attention = causal})
+    ->Arg(80)
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(untied_point, linear_self_noise, "linear", {.label_noise = 0.1, .attention = self})
-    ->Arg(200)
+    ->ArgsProduct({with_noise})
     ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(untied_point, softmax_causal, "softmax", {.tokens = 4, .attention = causal})
-    ->Arg(80)
+BENCHMARK_CAPTURE(untied_point, linear_self_more_noise, "linear", {.label_noise = 0.5, .attention = self})
+    ->ArgsProduct({with_noise})
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(untied_point, linear_causal_noise, "linear", {.label_noise = 0.1, .attention = causal})
+    ->ArgsProduct({with_noise})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(untied_point, hardmax_self, "hardmax", {.attention = self})
     ->Arg(1000)

@@ -11,20 +11,24 @@ namespace {
 
 using linalg::Matrix;
 
-/// The noise of R and of A, and the errors of their estimates.
+/// The noise of R and of A, and the errors of their estimates with their slopes.
 struct Levels {
-    double asymmetry, noise, error, reduced_noise, reduced_error;
+    double asymmetry, noise, error, slope, reduced_noise, reduced_error, reduced_slope;
 };
 
 Levels levels(const spectral::SpectralLaw& law, double symmetric, double antisymmetric) {
     Levels l{};
     l.noise = symmetric + antisymmetric;
     l.asymmetry = (symmetric - antisymmetric) / l.noise;
-    l.error = spectral::error_point(law, l.noise).error;
+    const spectral::ErrorPoint first = spectral::error_point(law, l.noise);
+    l.error = first.error;
+    l.slope = first.slope;
     // D - c^2 (D - mmse), without the loss of digits at |c| -> 1
     const double c2 = l.asymmetry * l.asymmetry;
     l.reduced_noise = 4 * symmetric * antisymmetric / l.noise + c2 * l.error;
-    l.reduced_error = spectral::error_point(law, l.reduced_noise).error;
+    const spectral::ErrorPoint second = spectral::error_point(law, l.reduced_noise);
+    l.reduced_error = second.error;
+    l.reduced_slope = second.slope;
     return l;
 }
 
@@ -35,8 +39,16 @@ Overlap diagonal(double sum, double difference) {
     return result;
 }
 
-Overlap covariance(const Levels& l) {
-    return diagonal(l.reduced_error, l.asymmetry * l.error * l.reduced_error / l.reduced_noise);
+/// E_s - E_a
+double difference(const Levels& l) { return l.asymmetry * l.error * l.reduced_error / l.reduced_noise; }
+
+Overlap covariance(const Levels& l) { return diagonal(l.reduced_error, difference(l)); }
+
+Overlap bias(const spectral::SpectralLaw& law, const Levels& l) {
+    const double c2 = l.asymmetry * l.asymmetry,
+                 gaussian = law.variance() * l.noise / (law.variance() + l.noise),
+                 gain = 1 - l.error / gaussian;
+    return diagonal(0.3 * gain * c2 * c2 * l.reduced_error, -0.6 * gain * c2 * difference(l));
 }
 
 void check_parts(const char* name, const Overlap& matrix) {
@@ -57,12 +69,27 @@ Overlap parts_covariance(const spectral::SpectralLaw& law, const Overlap& precis
 
 Overlap parts_bias(const spectral::SpectralLaw& law, const Overlap& precision) {
     check_parts("precision of the parts", precision);
-    const Levels l = levels(law, 1 / precision(0, 0), 1 / precision(1, 1));
-    const Overlap c = covariance(l);
-    const double c2 = l.asymmetry * l.asymmetry,
-                 gaussian = law.variance() * l.noise / (law.variance() + l.noise),
-                 gain = 1 - l.error / gaussian;
-    return diagonal(0.3 * gain * c2 * c2 * c.trace(), -0.6 * gain * c2 * (c(0, 0) - c(1, 1)));
+    return bias(law, levels(law, 1 / precision(0, 0), 1 / precision(1, 1)));
+}
+
+PartsPoint parts_point(const spectral::SpectralLaw& law, double symmetric_noise, double antisymmetric_noise) {
+    const Levels l = levels(law, symmetric_noise, antisymmetric_noise);
+    const Overlap error = covariance(l), added = bias(law, l);
+    const double both = 4 * symmetric_noise * antisymmetric_noise / l.noise, c = l.asymmetry,
+                 ratio = l.reduced_error / l.reduced_noise;
+    PartsPoint point{{error(0, 0), error(1, 1)}, {}, {added(0, 0), added(1, 1)}};
+    for (int j = 0; j < 2; ++j) {
+        // d/dlog Delta_j of D, c, D_A = 4 Delta_s Delta_a/D + c^2 mmse(D), and of the sum and the difference
+        const double noise = j == 0 ? symmetric_noise : antisymmetric_noise, other = l.noise - noise;
+        const double asymmetry = (j == 0 ? 0.5 : -0.5) * both / l.noise, first = l.slope * noise;
+        const double reduced = both * other / l.noise + 2 * c * asymmetry * l.error + c * c * first;
+        const double sum = l.reduced_slope * reduced,
+                     gap = (asymmetry * l.error + c * first) * ratio +
+                           c * l.error * (sum - ratio * reduced) / l.reduced_noise;
+        point.log_slope[0][j] = 0.5 * (sum + gap) / error(0, 0);
+        point.log_slope[1][j] = 0.5 * (sum - gap) / error(1, 1);
+    }
+    return point;
 }
 
 JointlyDenoised denoise_parts(const spectral::SpectralLaw& law, std::span<const Matrix> noisy,

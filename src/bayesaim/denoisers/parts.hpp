@@ -26,6 +26,12 @@ Overlap parts_covariance(const spectral::SpectralLaw& law, const Overlap& precis
 /// state evolution with errors measured on matrices of d = 700; at small width they are too small.
 Overlap parts_bias(const spectral::SpectralLaw& law, const Overlap& precision);
 
+/// Both of them, and the derivative of the first: log_slope[i][j] = d log E_i / d log Delta_j.
+struct PartsPoint {
+    double error[2], log_slope[2][2], bias[2];
+};
+PartsPoint parts_point(const spectral::SpectralLaw& law, double symmetric_noise, double antisymmetric_noise);
+
 /// Transposed noise is subtracted, then singular values are shrunk:
 ///   N = R - f(R; D),   A = R - c N',   Shat = f(A; D_A).
 /// `noisy` are both parts of R, the estimates both parts of Shat.

@@ -32,18 +32,26 @@ class BilinearCurve {
         double low = 0, length = 0;  // in s
         double first = 0, last = 0;  // the other edges; without a gap c = D (s - s1) ((s - first)^2 + last)
         bool central = false;        // ends at s0, where lambda = 0
+        double mean = 0, k = 0, rest = 0;  // of the map to [-1, 1]: G, k and 1 - k
     };
     struct Node {
-        double s, x, y, lambda;
+        double room, x, y, lambda;       // room = 1 - D s
         double lambda_weight, x_weight;  // of integrals over lambda and over x
     };
     Node node(const Part& part, double above, double below, double step) const;
-    int size() const;  // nodes of each part; 0: too many
+    /// With as many nodes of each part as are needed (0: too many), over the half lambda > 0: the mass, the integral of
+    /// 1 - D s, both times pi, and that of mu_D^3 over u times pi^3.
+    struct Sums {
+        int nodes = 0;
+        double mass = 0, room = 0, cubes = 0;
+    };
+    Sums sums() const;
     template <class Function>
     void for_each(int nodes, Function function) const;
 
     double width_, noise_;
     double zero_ = 0, other_ = 0;       // q = D (zero - s) (s + other)
+    double room_ = 0;                   // 1 - D zero
     double linear_ = 0, constant_ = 0;  // c = (s - s1) (D s^2 + linear s + constant)
     Part parts_[2];
     int count_ = 1;

@@ -121,8 +121,9 @@ double BilinearLaw::log_potential(Complex w) const {
     return m.real() - 0.5 * std::log(std::norm(g)) + 0.25 * width_ * std::log1p(std::norm(x) - 2 * x.real());
 }
 
-// The curve has its digits between these; the engine knows how to go on outside.
-constexpr double smallest_noise = 1e-10, largest_noise = 100;
+// The curve has its digits between these; the engine knows how to go on outside. Values of the denoiser are differences
+// that lose digits sooner than the error.
+constexpr double smallest_noise = 1e-10, largest_noise = 1e4, largest_noise_of_bulks = 100;
 
 std::optional<ErrorPoint> BilinearLaw::known_error(double noise_variance) const {
     if (noise_variance < smallest_noise || noise_variance > largest_noise) return std::nullopt;
@@ -130,7 +131,7 @@ std::optional<ErrorPoint> BilinearLaw::known_error(double noise_variance) const 
 }
 
 std::vector<CurveBulk> BilinearLaw::known_bulks(double noise_variance) const {
-    if (noise_variance < smallest_noise || noise_variance > largest_noise) return {};
+    if (noise_variance < smallest_noise || noise_variance > largest_noise_of_bulks) return {};
     return BilinearCurve(width_, noise_variance).bulks();
 }
 

@@ -14,6 +14,8 @@ Overlap EstimationCurve::covariance(const Overlap& precision) const {
     return linalg::scalar_overlap(at(1 / precision(0, 0)).error);
 }
 
+std::optional<denoisers::PartsPoint> EstimationCurve::parts_at(double, double) const { return std::nullopt; }
+
 Overlap SpectralCurve::known_overlap() const {
     Eigen::VectorXd means(components());
     for (int l = 0; l < components(); ++l) means[l] = laws_[static_cast<std::size_t>(l)]->mean();
@@ -68,6 +70,11 @@ Overlap PartsCurve::covariance(const Overlap& precision) const {
 
 Overlap PartsCurve::covariance_bias(const Overlap& precision) const {
     return denoisers::parts_bias(law_, precision);
+}
+
+std::optional<denoisers::PartsPoint> PartsCurve::parts_at(double symmetric_noise,
+                                                          double antisymmetric_noise) const {
+    return denoisers::parts_point(law_, symmetric_noise, antisymmetric_noise);
 }
 
 EstimationCurve::Point PartsCurve::at(double) const {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bayesaim/channels/geometry.hpp"
 #include "bayesaim/linalg/overlap.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
+
+namespace bayesaim::denoisers {
+struct PartsPoint;
+}
 
 namespace bayesaim::theory {
 
@@ -33,6 +38,10 @@ class EstimationCurve {
     virtual double covariance_error(const Overlap&) const { return 0; }
     /// Estimate of what must be added to covariance(); 0 unless it is an approximation with a known bias.
     virtual Overlap covariance_bias(const Overlap&) const { return linalg::zero_overlap(components()); }
+
+    /// Two parts of S: the diagonals of both, and the derivative; std::nullopt for others.
+    virtual std::optional<denoisers::PartsPoint> parts_at(double symmetric_noise,
+                                                          double antisymmetric_noise) const;
 
     virtual Point at(double noise_variance) const = 0;  ///< one layer
     /// The smallest D at which E(D)/D differs from recovery_ratio() by digits that can be trusted; one layer.
@@ -83,6 +92,8 @@ class PartsCurve final : public EstimationCurve {
     double recovery_ratio() const override;
     Overlap covariance(const Overlap& precision) const override;
     Overlap covariance_bias(const Overlap& precision) const override;
+    std::optional<denoisers::PartsPoint> parts_at(double symmetric_noise,
+                                                  double antisymmetric_noise) const override;
     Point at(double noise_variance) const override;
     double free_entropy(double inverse_noise_variance) const override;
 

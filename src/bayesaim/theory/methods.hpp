@@ -29,11 +29,18 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
 FixedPoint solve_monotone(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                           Start start, const StateEvolutionOptions& options);
 
-/// Follows the iteration of L x L matrices with one in sixteen of the integration points, then takes a few
-/// Newton steps with all of them and the derivative found there. Above the strong-recovery threshold an error
-/// that has fallen below 1e-7 of the prior's is exact recovery. relative_error combines the sampling error of
-/// Tr C with covariance_error.
+/// solve_parts if it has an answer. Otherwise follows the iteration of L x L matrices with one in sixteen of the
+/// integration points, then takes a few Newton steps with all of them and the derivative found there. Above the
+/// strong-recovery threshold an error that has fallen below 1e-7 of the prior's is exact recovery. relative_error
+/// combines the sampling error of Tr C with covariance_error.
 FixedPoint solve_newton(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                         Start start, const StateEvolutionOptions& options);
+
+/// For two parts of S and a channel that is not sampled: Newton's method in (log E_s, log E_a) from the start, with the
+/// derivative of the closed form at each step. std::nullopt if it finds no fixed point that the iteration would find
+/// too, a stable one; above strong recovery; and for other models.
+/// Pinned by: SelfAttention.NewtonFindsThePlainIteration.
+std::optional<FixedPoint> solve_parts(const EstimationCurve& prior, const channels::Channel& channel,
+                                      double alpha, Start start, const StateEvolutionOptions& options);
 
 }  // namespace bayesaim::theory

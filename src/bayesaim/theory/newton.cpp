@@ -117,6 +117,7 @@ double biased_by(const Map& map, const Eigen::MatrixXd& one_minus_jacobian) {
 
 FixedPoint solve_newton(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                         Start start, const StateEvolutionOptions& options) {
+    if (auto point = solve_parts(prior, channel, alpha, start, options)) return *point;
     const Eigen::Index layers = channel.components();
     const Overlap no_data = prior.prior_error();
     FixedPoint result;

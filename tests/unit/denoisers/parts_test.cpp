@@ -92,6 +92,26 @@ TEST(PartsDenoiser, MeasuredErrorsAreTheClosedForm) {
     }
 }
 
+TEST(PartsDenoiser, PointHasTheCovarianceTheBiasAndTheDerivative) {
+    const priors::Bilinear prior(0.5);
+    for (const Overlap& noise : {diagonal(0.02, 0.1), diagonal(0.3, 0.3), diagonal(5, 2)}) {
+        const auto covariance = [&](double symmetric, double antisymmetric) {
+            return parts_covariance(prior.law(), diagonal(1 / symmetric, 1 / antisymmetric));
+        };
+        const double s = noise(0, 0), a = noise(1, 1), shift = 1e-4;
+        const PartsPoint point = parts_point(prior.law(), s, a);
+        const Overlap error = covariance(s, a), bias = parts_bias(prior.law(), linalg::inverse(noise));
+        const Overlap by_s = covariance(s * std::exp(shift), a) - covariance(s * std::exp(-shift), a),
+                      by_a = covariance(s, a * std::exp(shift)) - covariance(s, a * std::exp(-shift));
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_NEAR(point.error[i], error(i, i), 1e-14);
+            EXPECT_NEAR(point.bias[i], bias(i, i), 1e-14);
+            EXPECT_NEAR(point.log_slope[i][0], by_s(i, i) / (2 * shift * error(i, i)), 1e-7);
+            EXPECT_NEAR(point.log_slope[i][1], by_a(i, i) / (2 * shift * error(i, i)), 1e-7);
+        }
+    }
+}
+
 /// Small noise at width 1/2: C11 qb = 0.9375, C12 qb = -0.375 of the closed form at k = 1/2; the exact values are 0.93496
 /// and -0.36992 (untied.md, section 6), and the bias covers the distance.
 TEST(PartsDenoiser, BiasCoversTheExactLimitOfSmallNoise) {

@@ -183,6 +183,21 @@ TEST(BilinearCurve, AgreesWithTheEngine) {
     EXPECT_GT(known, 250);
 }
 
+/// Large noise: 1 - D s is a small difference, which the curve takes from elsewhere. The slope is 1 minus an integral.
+TEST(BilinearCurve, HasTheErrorOfLargeNoise) {
+    for (const double rho : {0.01, 0.1, 0.5, 1.0, 10.0}) {
+        const BilinearLaw law(rho);
+        const test::WithoutCurve plain(law);
+        for (const double D : {150.0, 1e3, 9e3}) {
+            const auto error = law.known_error(D);
+            ASSERT_TRUE(error) << rho << " " << D;
+            const FreeConvolution engine(plain, D);
+            EXPECT_NEAR(error->error, engine.mmse(), 1e-13) << rho << " " << D;
+            EXPECT_NEAR(error->slope, engine.mmse_derivative(), 1e-14) << rho << " " << D;
+        }
+    }
+}
+
 TEST(BilinearLaw, RefusesWidthsThatAreNone) {
     test::expect_invalid([] { BilinearLaw{-1}; }, "width must be positive and finite, got -1");
     test::expect_invalid([] { BilinearLaw{1e9}; }, "width must be between 1e-06 and 1e+06, got 1000000000");

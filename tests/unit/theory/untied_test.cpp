@@ -177,6 +177,42 @@ TEST(SelfAttention, SumOfErrorsWithoutNoiseIsThatOfOneVariance) {
                 error_of(0.5, RowLinear(cross(2, 3)), 0.1), 1e-9);
 }
 
+/// The fixed point is where the plain iteration ends.
+TEST(SelfAttention, NewtonFindsThePlainIteration) {
+    const auto expect_same = [](double width, const channels::Channel& channel, double alpha) {
+        const priors::Bilinear prior(width);
+        const PartsCurve curve(prior.law());
+        const Overlap expected = state_evolution_trajectory(curve, channel, alpha, 400).back().error,
+                      found = two_variances(channel, alpha, width).parameters.error;
+        for (int part = 0; part < 2; ++part)
+            EXPECT_NEAR(found(part, part), expected(part, part), 1e-10 * expected(part, part))
+                << channel.name() << " " << width << " " << alpha;
+    };
+    for (const double width : {0.02, 0.5, 2.0}) {
+        for (const Attention attention : {Attention::self, Attention::causal}) {
+            const Geometry three{attention, 3, 3};
+            const double recovery =
+                *strong_recovery(PartsCurve(priors::Bilinear(width).law()), RowSoftmax(three));
+            for (const double part : {0.001, 0.2, 0.5, 0.9})
+                expect_same(width, RowSoftmax(three), part * recovery);
+            for (const double noise : {0.01, 0.5}) {
+                for (const double alpha : {0.001, 0.05, 0.3, 10.0})
+                    expect_same(width, RowLinear(three, noise), alpha);
+            }
+        }
+    }
+    expect_same(0.5, RowLinear({Attention::self, 1, 1}, 0.1), 0.5);  // tells nothing of S_anti
+}
+
+/// The iteration would take thousands of steps there.
+TEST(SelfAttention, ConvergesNextToRecovery) {
+    for (const double alpha : {0.3746, 0.37496}) {
+        const double expected = error_of(0.5, RowSoftmax(cross(2, 2)), alpha);
+        EXPECT_NEAR(two_variances(RowSoftmax({Attention::self, 2, 2}), alpha).error(), expected,
+                    1e-7 * expected);
+    }
+}
+
 TEST(SelfAttention, Thresholds) {
     const priors::Bilinear half(0.5), wide(1), narrow(0.25);  // nu = 0.75, 1, 0.4375
     const auto strong = [](const priors::Bilinear& prior, const channels::Channel& channel) {
