@@ -25,6 +25,7 @@ install(FILES
     "${PROJECT_BINARY_DIR}/generated/bayesaim-config-version.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindOpenBLAS.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindHDF5C.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindLibZip.cmake"
     DESTINATION "${package_dir}")
 
 file(GLOB examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/examples/*.toml")
@@ -35,7 +36,7 @@ if(BUILD_SHARED_LIBS)
     set(pc_requires "eigen3 fmt")
     set(pc_libs "-lbayesaim")
 else()
-    set(pc_requires "eigen3 fmt openblas hdf5")
+    set(pc_requires "eigen3 fmt openblas hdf5 libzip")
     set(pc_libs "-lbayesaim -pthread")
 endif()
 set(pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -166,6 +166,20 @@ TEST(FitOfAFile, OfTextInsteadOfNumbersIsRefused) {
     EXPECT_EQ(place.file_count(), 1U);
 }
 
+TEST(FitOfAFile, TakesWeightsThatAreOneMatrix) {
+    const cli::Workplace place;
+    const auto fit_with = [&](std::vector<hsize_t> shape) {
+        Arrays arrays = good();
+        arrays["weights"] = constant(std::move(shape), 0.5);
+        write_file(place.file("data.h5"), arrays);
+        return bayesaim("fit " + place.file("data.h5") + " --channel hardmax --output " + place.file("e.h5"));
+    };
+    const auto matrix = fit_with({4, 4}), layer = fit_with({1, 4, 4});
+    EXPECT_EQ(matrix.exit_code, 0) << matrix.err;
+    EXPECT_NE(matrix.out.find("measured_error"), std::string::npos) << matrix.out;
+    EXPECT_EQ(matrix.out, layer.out);
+}
+
 TEST(FitOfAFile, ThatIsNotACompleteHdf5FileIsRefused) {
     const cli::Workplace place;
     const auto output = " --output " + place.file("estimate.h5"), file = place.file("data.h5");

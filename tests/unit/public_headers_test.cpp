@@ -81,9 +81,10 @@ TEST(PublicHeaders, AreAllInTheUmbrellaHeader) {
 
 TEST(PublicHeaders, HaveNothingOfTheInside) {
     const std::regex inside(
-        R"(hdf5|json|posteriors/|expectations/|hardmax/|decompositions|importance_sampling|checkpoint|store)");
+        R"(hdf5|numpy_file|input_file|json|posteriors/|expectations/|hardmax/|decompositions|)"
+        R"(importance_sampling|checkpoint|store)");
     const std::regex other_libraries(
-        R"(^\s*#\s*include\s*<((nlohmann|toml\+\+|boost|Random123|CLI)/|hdf5|cblas))");
+        R"(^\s*#\s*include\s*<((nlohmann|toml\+\+|boost|Random123|CLI)/|hdf5|zip|cblas))");
     for (const std::string& header : public_headers()) {
         EXPECT_FALSE(std::regex_search(header, inside)) << header;
         EXPECT_TRUE(matches(source_dir() / "src" / "bayesaim" / header, other_libraries).empty()) << header;

@@ -8,6 +8,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/hdf5_file.hpp"
+#include "bayesaim/data/input_file.hpp"
 
 namespace bayesaim::data {
 namespace {
@@ -18,16 +19,17 @@ const char* outputs_name(const channels::Channel& channel) {
     return channel.logarithmic_outputs() ? "log_outputs" : "outputs";
 }
 
-void check_shape(const Hdf5Array& array, const Shape& expected, const Shape& tokens) {
+void check_shape(const InputArray& array, const Shape& expected, const InputArray& tokens) {
     if (array.shape == expected) return;
-    throw_invalid(array.title,
-                  fmt::format("of shape {}, as /tokens is {}", to_string(expected), to_string(tokens)),
-                  to_string(array.shape));
+    throw_invalid(
+        array.title,
+        fmt::format("of shape {}, as {} is {}", to_string(expected), tokens.name, to_string(tokens.shape)),
+        to_string(array.shape));
 }
 
 /// A rows x cols array that the file must have.
 template <class Storage>
-Storage allocate(const Hdf5Array& array, Eigen::Index rows, Eigen::Index cols) {
+Storage allocate(const InputArray& array, Eigen::Index rows, Eigen::Index cols) {
     try {
         return Storage(rows, cols);
     } catch (const std::bad_alloc&) {
@@ -36,7 +38,7 @@ Storage allocate(const Hdf5Array& array, Eigen::Index rows, Eigen::Index cols) {
 }
 
 /// Probabilities to log-probabilities. What is not seen may be 0.
-void take_logarithms(const Hdf5Array& array, const channels::Geometry& geometry, channels::Rows& outputs) {
+void take_logarithms(const InputArray& array, const channels::Geometry& geometry, channels::Rows& outputs) {
     for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
         for (int p = 0; p < geometry.outputs(); ++p) {
             double& value = outputs(i, p);
@@ -61,7 +63,7 @@ void write_weights(std::span<const Matrix> weights, Hdf5Writer& out) {
 
 constexpr const char *token_dimensions = "(samples, tokens, dim)", *weight_dimensions = "(layers, dim, dim)";
 
-std::vector<Matrix> read_weights(const Hdf5Array& weights) {
+std::vector<Matrix> read_weights(const InputArray& weights) {
     const auto [layers, dim, columns] = weights.shape;
     auto rows = allocate<channels::Rows>(weights, layers * dim, columns);
     read_all(weights, rows.data());
@@ -72,7 +74,7 @@ std::vector<Matrix> read_weights(const Hdf5Array& weights) {
 
 /// C of an estimate of several layers, or of the two parts of S.
 linalg::Overlap read_error(const Hdf5Reader& reader, Eigen::Index layers) {
-    const Hdf5Array array = reader.array("error", "(1, layers, layers)");
+    const InputArray array = reader.array("error", "(1, layers, layers)");
     if (array.shape != Shape{1, layers, layers})
         throw_invalid(array.title, fmt::format("of shape (1, {}, {}), as /weights", layers, layers),
                       to_string(array.shape));
@@ -85,7 +87,7 @@ linalg::Overlap read_error(const Hdf5Reader& reader, Eigen::Index layers) {
 }
 
 /// Single-precision tokens stay in single precision.
-std::shared_ptr<const TokenSource> read_tokens(const Hdf5Array& tokens) {
+std::shared_ptr<const TokenSource> read_tokens(const InputArray& tokens) {
     const auto [n, t, d] = tokens.shape;
     const auto read = [&]<class Columns>(Columns columns) -> std::shared_ptr<const TokenSource> {
         read_all(tokens, columns.data());
@@ -138,8 +140,9 @@ void write_dataset(const std::string& file, const Dataset& data, const channels:
 }
 
 DatasetHeader read_dataset_header(const std::string& file) {
-    const Hdf5Reader reader(file, "dataset");
-    const Hdf5Array tokens = reader.array("tokens", token_dimensions);
+    const auto opened = open_input(file, "dataset");
+    const InputFile& reader = *opened;
+    const InputArray tokens = reader.array("tokens", token_dimensions);
     DatasetHeader header{tokens.shape[0], tokens.shape[1],    tokens.shape[2], 0,
                          tokens.shape[2], reader.attributes()};
     if (reader.has("key_tokens")) {
@@ -151,8 +154,9 @@ DatasetHeader read_dataset_header(const std::string& file) {
 }
 
 DatasetContents read_dataset(const std::string& file, const channels::Channel& channel, Outputs needed) {
-    const Hdf5Reader reader(file, "dataset");
-    const Hdf5Array tokens = reader.array("tokens", token_dimensions);
+    const auto opened = open_input(file, "dataset");
+    const InputFile& reader = *opened;
+    const InputArray tokens = reader.array("tokens", token_dimensions);
     const auto [n, t, d] = tokens.shape;
     if (t != channel.tokens()) {
         throw_invalid(tokens.title,
@@ -167,13 +171,13 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     const auto read_all_tokens = [&] {
         result.data.tokens = read_tokens(tokens);
         if (!geometry.separate_keys()) return;
-        const Hdf5Array key_tokens = reader.array("key_tokens", token_dimensions);
-        check_shape(key_tokens, {n, geometry.keys, key_dim}, tokens.shape);
+        const InputArray key_tokens = reader.array("key_tokens", token_dimensions);
+        check_shape(key_tokens, {n, geometry.keys, key_dim}, tokens);
         result.data.key_tokens = read_tokens(key_tokens);
     };
     if (reader.has("weights")) {
-        const Hdf5Array weights = reader.array("weights", weight_dimensions);
-        check_shape(weights, {channel.layers(), d, key_dim}, tokens.shape);
+        const InputArray weights = reader.array("weights", weight_dimensions, InputFile::Matrices::allowed);
+        check_shape(weights, {channel.layers(), d, key_dim}, tokens);
         result.weights = read_weights(weights);
     }
     const std::string usual_name = outputs_name(channel);
@@ -184,8 +188,8 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
         read_all_tokens();
         return result;
     }
-    const Hdf5Array outputs = reader.array(name, "(samples, tokens, tokens)");
-    check_shape(outputs, {n, t, geometry.keys}, tokens.shape);
+    const InputArray outputs = reader.array(name, "(samples, tokens, tokens)");
+    check_shape(outputs, {n, t, geometry.keys}, tokens);
     result.data.outputs = allocate<channels::Rows>(outputs, n, geometry.outputs());
     // The channel decides which outputs are seen; the others may have probability 0.
     read_all(outputs, result.data.outputs.data(), channel.logarithmic_outputs());
@@ -201,7 +205,7 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
 
 Estimate read_estimate(const std::string& file) {
     const Hdf5Reader reader(file, "estimate");
-    const Hdf5Array weights = reader.array("weights", weight_dimensions);
+    const InputArray weights = reader.array("weights", weight_dimensions);
     const auto [layers, dim, columns] = weights.shape;
     const auto attention = text_attribute(reader.attributes(), "attention");
     const bool rectangular = attention && *attention == to_string(channels::Attention::cross);

@@ -17,7 +17,8 @@
 ///   /weights      (L, d, d2) S_1 .. S_L, if they are known; d2 = d but for cross-attention
 ///   /error        (1, L, L)  estimates of several layers: the predicted error C between layers
 /// and attributes of the root group. Tokens are written and read block by block, without a second copy.
-/// Functions throw the errors of hdf5_file.hpp.
+/// Datasets are read from npz files of numpy too: the same arrays, and arrays without dimensions as
+/// attributes. Functions throw the errors of hdf5_file.hpp and input_file.hpp.
 namespace bayesaim::data {
 
 /// A description of a model (model::describe) as attributes of a file, and back.
@@ -49,7 +50,8 @@ struct DatasetContents {
 };
 
 /// Reads the file as data of this channel, and checks every value. If a softmax file has /outputs
-/// (probabilities) instead of /log_outputs, their logarithms are taken.
+/// (probabilities) instead of /log_outputs, their logarithms are taken. Weights of one layer may be one
+/// matrix.
 enum class Outputs { required, optional };
 DatasetContents read_dataset(const std::string& file, const channels::Channel& channel,
                              Outputs needed = Outputs::required);

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,20 +20,27 @@ namespace {
 using Handle = Hdf5Handle;
 static_assert(std::is_same_v<hid_t, Handle::Id> && std::is_same_v<herr_t, int>);
 
-/// Moves all samples between memory and a dataset, about four megabytes at a time, with H5Dread or H5Dwrite
-/// in `move`. Returns whether every call succeeded.
-bool move_samples(const Handle& dataset, const Shape& shape,
+using Sizes = std::vector<std::uint64_t>;
+static_assert(sizeof(hsize_t) == sizeof(Sizes::value_type));
+
+std::size_t size_of_sample(const Sizes& sizes) {
+    return std::accumulate(sizes.begin() + 1, sizes.end(), std::size_t{1}, std::multiplies<>());
+}
+
+/// Moves all samples (rows, of a matrix) between memory and a dataset, about four megabytes at a time, with
+/// H5Dread or H5Dwrite in `move`. Returns whether every call succeeded.
+bool move_samples(const Handle& dataset, const Sizes& sizes,
                   const std::function<herr_t(Range samples, hid_t memory, hid_t file)>& move) {
-    const auto samples = static_cast<std::size_t>(shape[0]);
-    const auto per_sample = static_cast<std::size_t>(shape[1] * shape[2]);
+    const std::size_t samples = sizes[0], per_sample = size_of_sample(sizes);
     const std::size_t block_size = std::max<std::size_t>((std::size_t{1} << 19) / per_sample, 1);
     bool success = true;
     for (std::size_t block = 0; success && block < block_count(samples, block_size); ++block) {
         const Range range = block_range(samples, block_size, block);
-        const std::array<hsize_t, 3> start = {range.begin, 0, 0};
-        const std::array<hsize_t, 3> count = {range.size(), static_cast<hsize_t>(shape[1]),
-                                              static_cast<hsize_t>(shape[2])};
-        const Handle memory(H5Screate_simple(3, count.data(), nullptr), H5Sclose);
+        std::vector<hsize_t> start(sizes.size(), 0), count(sizes.begin(), sizes.end());
+        start[0] = range.begin;
+        count[0] = range.size();
+        const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                            H5Sclose);
         const Handle file(H5Dget_space(dataset.get()), H5Sclose);
         success = memory.valid() && file.valid() &&
                   H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
@@ -82,10 +90,7 @@ std::optional<Value> read_text(const Handle& attribute, const Handle& type) {
         result.resize(std::min(result.find('\0'), result.size()));
         result.resize(result.find_last_not_of(' ') + 1);
     }
-    // Messages have one line, and names become part of them.
-    std::replace_if(
-        result.begin(), result.end(), [](unsigned char c) { return c < ' '; }, '?');
-    return result;
+    return printable(std::move(result));
 }
 
 std::optional<Value> read_attribute(const Handle& file, const std::string& name) {
@@ -110,6 +115,31 @@ std::optional<Value> read_attribute(const Handle& file, const std::string& name)
     }
 }
 
+class Hdf5Values final : public StoredValues {
+  public:
+    Hdf5Values(Handle handle, Sizes sizes) : handle_(std::move(handle)), sizes_(std::move(sizes)) {}
+
+    bool read(double* out, const Done& done) const override { return read_as(H5T_NATIVE_DOUBLE, out, done); }
+    bool read(float* out, const Done& done) const override { return read_as(H5T_NATIVE_FLOAT, out, done); }
+
+  private:
+    template <class Scalar>
+    bool read_as(hid_t type, Scalar* out, const Done& done) const {
+        const bool matrix = sizes_.size() == 2;
+        const bool success = move_samples(handle_, sizes_, [&](Range range, hid_t memory, hid_t file) {
+            Scalar* first = out + range.begin * size_of_sample(sizes_);
+            const herr_t status = H5Dread(handle_.get(), type, memory, file, H5P_DEFAULT, first);
+            if (status >= 0 && !matrix) done(range);
+            return status;
+        });
+        if (success && matrix) done({0, 1});
+        return success;
+    }
+
+    Handle handle_;
+    Sizes sizes_;
+};
+
 }  // namespace
 
 std::optional<std::string> text_attribute(const Attributes& attributes, const std::string& name) {
@@ -123,10 +153,6 @@ std::optional<double> number_attribute(const Attributes& attributes, const std::
     const auto found = attributes.find(name);
     if (found == attributes.end()) return std::nullopt;
     return number_of(fmt::format("attribute {}", name), found->second);
-}
-
-std::string to_string(const Shape& shape) {
-    return fmt::format("({}, {}, {})", shape[0], shape[1], shape[2]);
 }
 
 QuietHdf5::QuietHdf5() {
@@ -150,8 +176,7 @@ void Hdf5Writer::check(bool success) const {
 
 void Hdf5Writer::write(const char* name, const Shape& shape, Precision precision,
                        const std::function<const double*(Range)>& fill) {
-    std::array<hsize_t, 3> sizes{};
-    std::copy(shape.begin(), shape.end(), sizes.begin());
+    const std::vector<hsize_t> sizes(shape.begin(), shape.end());
     const hid_t type = precision == Precision::float_precision ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
     const Handle space(H5Screate_simple(3, sizes.data(), nullptr), H5Sclose);
     const Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -160,7 +185,7 @@ void Hdf5Writer::write(const char* name, const Shape& shape, Precision precision
         H5Dcreate2(handle_.get(), name, type, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
         H5Dclose);
     check(dataset.valid());
-    check(move_samples(dataset, shape, [&](Range range, hid_t memory, hid_t file) {
+    check(move_samples(dataset, {sizes.begin(), sizes.end()}, [&](Range range, hid_t memory, hid_t file) {
         return H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, memory, file, H5P_DEFAULT, fill(range));
     }));
     check(dataset.close());
@@ -203,37 +228,32 @@ void Hdf5Writer::finish(Attributes attributes) {
 
 // ---- reading ---------------------------------------------------------------------------------------------
 
+bool is_hdf5(const std::string& file) {
+    const QuietHdf5 quiet;
+    return H5Fis_hdf5(file.c_str()) > 0;
+}
+
 Hdf5Reader::Hdf5Reader(const std::string& file, std::string_view kind)
-    : file_(file), handle_(open_file(file, kind), H5Fclose) {}
+    : InputFile(file, "dataset", "/"), handle_(open_file(file, kind), H5Fclose) {}
 
 bool Hdf5Reader::has(const std::string& name) const {
     return H5Lexists(handle_.get(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
-Hdf5Array Hdf5Reader::array(const std::string& name, const char* dimensions) const {
-    const std::string title = fmt::format("'{}': dataset /{}", file_, name);
-    if (!has(name)) throw_invalid(title, "in the file", "none");
+StoredArray Hdf5Reader::open(const std::string& name, const std::string& title) const {
     Handle handle(H5Dopen2(handle_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
     if (!handle.valid()) throw_invalid(title, "a readable array", "something else");
     const Handle type(H5Dget_type(handle.get()), H5Tclose), space(H5Dget_space(handle.get()), H5Sclose);
     const H5T_class_t kind = H5Tget_class(type.get());
     if (kind != H5T_FLOAT && kind != H5T_INTEGER) throw_invalid(title, "an array of numbers", "another type");
-    const int rank = H5Sget_simple_extent_ndims(space.get());
-    if (rank != 3) {
-        throw_invalid(title, fmt::format("an array {}", dimensions), fmt::format("{} dimensions", rank));
-    }
-    std::array<hsize_t, 3> sizes{};
-    H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
-    Hdf5Array result{title, std::move(handle)};
+    StoredArray result;
     if (kind == H5T_FLOAT && H5Tget_size(type.get()) <= sizeof(float))
         result.precision = Precision::float_precision;
-    std::copy(sizes.begin(), sizes.end(), result.shape.begin());
-    if (*std::min_element(sizes.begin(), sizes.end()) == 0) {
-        throw_invalid(title, fmt::format("a non-empty array {}", dimensions), to_string(result.shape));
-    }
-    double count = 1;
-    for (const hsize_t size : sizes) count *= static_cast<double>(size);
-    if (count > 0x1p45) throw_invalid(title, "small enough for the memory", to_string(result.shape));
+    std::vector<hsize_t> sizes(
+        static_cast<std::size_t>(std::max(H5Sget_simple_extent_ndims(space.get()), 0)));
+    if (!sizes.empty()) H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
+    result.sizes.assign(sizes.begin(), sizes.end());
+    result.values = std::make_shared<Hdf5Values>(std::move(handle), result.sizes);
     return result;
 }
 
@@ -250,29 +270,5 @@ Attributes Hdf5Reader::attributes() const {
     }
     return result;
 }
-
-template <class Scalar>
-void read_all(const Hdf5Array& array, Scalar* out, bool logarithms) {
-    const hid_t type = std::is_same_v<Scalar, float> ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
-    const auto per_sample = static_cast<std::size_t>(array.shape[1] * array.shape[2]);
-    const auto read = [&](Range range, hid_t memory, hid_t file) {
-        Scalar *first = out + range.begin * per_sample, *end = out + range.end * per_sample;
-        const herr_t status = H5Dread(array.handle.get(), type, memory, file, H5P_DEFAULT, first);
-        if (status < 0) return status;
-        const Scalar* bad = std::find_if_not(first, end, [&](Scalar value) {
-            return std::isfinite(value) || (logarithms && value == -std::numeric_limits<Scalar>::infinity());
-        });
-        if (bad != end) {
-            const std::size_t sample = static_cast<std::size_t>(bad - out) / per_sample;
-            check_finite(fmt::format("{}, sample {},", array.title, sample), static_cast<double>(*bad));
-        }
-        return status;
-    };
-    if (!move_samples(array.handle, array.shape, read))
-        throw_invalid(array.title, "readable", "damaged data or an unknown filter");
-}
-
-template void read_all(const Hdf5Array& array, double* out, bool logarithms);
-template void read_all(const Hdf5Array& array, float* out, bool logarithms);
 
 }  // namespace bayesaim::data

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "bayesaim/core/files.hpp"
 #include "bayesaim/data/attributes.hpp"
+#include "bayesaim/data/input_file.hpp"
 #include "bayesaim/data/tokens.hpp"
 
 /// HDF5 files of arrays with three dimensions and attributes of the root group. The first dimension counts
@@ -16,9 +16,6 @@
 /// InvalidArgument with one line that names the file and the array. A file that cannot be written throws
 /// std::runtime_error and is removed. HDF5 is not thread-safe: use these from one thread.
 namespace bayesaim::data {
-
-using Shape = std::array<Eigen::Index, 3>;
-std::string to_string(const Shape& shape);
 
 /// An HDF5 identifier and the function that closes it; invalid if the call that made it failed.
 class Hdf5Handle {
@@ -77,35 +74,22 @@ class Hdf5Writer {
     Hdf5Handle handle_;
 };
 
-/// An array of an input file.
-struct Hdf5Array {
-    std::string title;  ///< file and name, for messages
-    Hdf5Handle handle;
-    Shape shape{};
-    Precision precision = Precision::double_precision;  ///< sufficient for the type in the file
-};
+/// Whether the file has the signature of HDF5.
+bool is_hdf5(const std::string& file);
 
-class Hdf5Reader {
+class Hdf5Reader final : public InputFile {
   public:
     /// Messages about the file as a whole call it `kind`.
     explicit Hdf5Reader(const std::string& file, std::string_view kind = "file");
 
-    bool has(const std::string& name) const;
-    /// Throws unless the file has this array of numbers, with three dimensions (named for messages), not
-    /// empty and not absurdly large.
-    Hdf5Array array(const std::string& name, const char* dimensions) const;
-    /// Attributes of the root group that are one number or one text.
-    Attributes attributes() const;
+    bool has(const std::string& name) const override;
+    Attributes attributes() const override;  ///< of the root group
 
   private:
+    StoredArray open(const std::string& name, const std::string& title) const override;
+
     QuietHdf5 quiet_;
-    std::string file_;
     Hdf5Handle handle_;
 };
-
-/// Reads a whole array, block by block, into the destination. Every number must be finite; of
-/// `logarithms` minus infinity is taken too.
-template <class Scalar>  // double or float
-void read_all(const Hdf5Array& array, Scalar* out, bool logarithms = false);
 
 }  // namespace bayesaim::data

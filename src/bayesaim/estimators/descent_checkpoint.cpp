@@ -129,7 +129,7 @@ DescentCheckpoint read(const std::string& file) {
     Tables tables;
     for (const char* name : {"starts", "weights", "first_moment", "second_moment", "record"}) {
         if (!reader.has(name)) continue;
-        const data::Hdf5Array array = reader.array(name, "(1, rows, columns)");
+        const data::InputArray array = reader.array(name, "(1, rows, columns)");
         const auto rows = static_cast<std::size_t>(array.shape[0] * array.shape[1]);
         Table table{static_cast<std::size_t>(array.shape[2]), {}};
         table.values.resize(rows * table.columns);
