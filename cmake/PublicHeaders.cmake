@@ -4,9 +4,11 @@
 set(public_headers
     bayesaim.hpp
 
+    core/attributes.hpp
     core/checks.hpp
     core/outcome.hpp
     core/parallel.hpp
+    core/precision.hpp
     core/random.hpp
     core/record.hpp
     core/version.hpp
