@@ -38,7 +38,7 @@ std::string summaries(const std::vector<Row>& table, const std::vector<std::stri
 /// The options of models that a command may have, as the tables name them.
 constexpr const char* model_options[] = {"tokens",    "beta",       "label_noise", "layers",
                                          "residual",  "heads",      "width",       "spectrum",
-                                         "attention", "key_tokens", "aspect"};
+                                         "attention", "key_tokens", "aspect",      "scale"};
 
 /// --label-noise for label_noise
 std::string option_of(std::string name) {
@@ -111,6 +111,7 @@ void ModelArguments::add_prior_to(Command& to) {
           },
           "width ratio rho = r/d of wishart, bilinear and multi-head; for several layers one each: 0.4,0.8")
         .default_text("1");
+    add_scale_to(to);
     add_aspect_to(to);
     to.text("--spectrum", options.spectrum,
             "file of eigenvalues (untied attention: singular values) for the prior `spectrum`: one per line, "
@@ -120,6 +121,10 @@ void ModelArguments::add_prior_to(Command& to) {
 }
 
 void ModelArguments::add_aspect_to(Command& to) {
+void ModelArguments::add_scale_to(Command& to) {
+    to.number("--scale", options.scale, "number c that multiplies S (wishart, bilinear)");
+}
+
     to.number("--aspect", options.aspect,
               "dimension of the key tokens over that of the tokens, d2/d1, of cross-attention\n"
               "(bilinear, ginibre); alpha then counts samples per d1 d2");
@@ -208,7 +213,8 @@ std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
         return row.make({.width = options.widths[0],
                          .spectrum = options.spectrum,
                          .heads = options.heads,
-                         .aspect = options.aspect});
+                         .aspect = options.aspect,
+                         .scale = options.scale});
     } catch (const InvalidArgument& error) {
         throw_as_typed(error.what());
     }

@@ -15,8 +15,8 @@ const std::vector<PriorEntry>& prior_table() {
     static const std::vector<PriorEntry> table = {
         {"wishart",
          "tied attention, S = W W^T / sqrt(r d) with W of size d x r and r = width * d",
-         {"width"},
-         [](const PriorOptions& options) { return std::make_unique<Wishart>(options.width); }},
+         {"width", "scale"},
+         [](const PriorOptions& options) { return std::make_unique<Wishart>(options.width, options.scale); }},
         {"wigner",
          "Gaussian orthogonal ensemble, the limit of large width",
          {},
@@ -41,9 +41,9 @@ const std::vector<PriorEntry>& prior_table() {
          }},
         {"bilinear",
          "untied attention, S = W_Q W_K^T / sqrt(r d) with W_Q and W_K of size d x r and r = width * d",
-         {"width", "aspect"},
+         {"width", "aspect", "scale"},
          [](const PriorOptions& options) {
-             return std::make_unique<Bilinear>(options.width, options.aspect);
+             return std::make_unique<Bilinear>(options.width, options.aspect, options.scale);
          },
          PriorEntry::Matrices::general},
         {"ginibre",

@@ -15,6 +15,7 @@ struct PriorOptions {
     std::string spectrum{};  ///< name of a file of eigenvalues
     int heads = 2;           ///< M
     double aspect = 1;       ///< d2/d1: dimension of the keys over that of the queries
+    double scale = 1;        ///< multiplies S
     bool symmetric = true;   ///< whether S is symmetric, for priors that can be either
 };
 

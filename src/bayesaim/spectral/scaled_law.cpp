@@ -60,4 +60,11 @@ std::vector<CurveBulk> ScaledLaw::known_bulks(double noise_variance) const {
     return bulks;
 }
 
+std::shared_ptr<const SpectralLaw> scaled(std::shared_ptr<const SpectralLaw> law, double factor) {
+    check_positive("scale", factor);
+    check_between("scale", factor, 1e-50, 1e50);  // its powers are finite
+    if (factor == 1) return law;
+    return std::make_shared<ScaledLaw>(std::move(law), factor);
+}
+
 }  // namespace bayesaim::spectral
