@@ -32,8 +32,10 @@ set(public_headers
 
     priors/bilinear.hpp
     priors/ginibre.hpp
+    priors/learned_spectrum.hpp
     priors/multi_head.hpp
     priors/prior.hpp
+    priors/spectrum_file.hpp
     priors/table.hpp
     priors/user_spectrum.hpp
     priors/wigner.hpp

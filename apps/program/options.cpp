@@ -113,18 +113,19 @@ void ModelArguments::add_prior_to(Command& to) {
         .default_text("1");
     add_scale_to(to);
     add_aspect_to(to);
-    to.text("--spectrum", options.spectrum,
-            "file of eigenvalues (untied attention: singular values) for the prior `spectrum`: one per line, "
-            "or with a weight",
-            "FILE");
+    to.text(
+        "--spectrum", options.spectrum,
+        "file for the prior `spectrum`: eigenvalues (untied attention: singular values), one per line, or\n"
+        "with a weight, or with weight and variance; or an estimate that `fit` wrote",
+        "FILE");
     if (taken_.empty()) to.count("--heads", options.heads, 1, "number of heads M (multi-head)");
 }
 
-void ModelArguments::add_aspect_to(Command& to) {
 void ModelArguments::add_scale_to(Command& to) {
     to.number("--scale", options.scale, "number c that multiplies S (wishart, bilinear)");
 }
 
+void ModelArguments::add_aspect_to(Command& to) {
     to.number("--aspect", options.aspect,
               "dimension of the key tokens over that of the tokens, d2/d1, of cross-attention\n"
               "(bilinear, ginibre); alpha then counts samples per d1 d2");

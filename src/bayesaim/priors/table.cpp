@@ -5,7 +5,7 @@
 #include "bayesaim/priors/bilinear.hpp"
 #include "bayesaim/priors/ginibre.hpp"
 #include "bayesaim/priors/multi_head.hpp"
-#include "bayesaim/priors/user_spectrum.hpp"
+#include "bayesaim/priors/spectrum_file.hpp"
 #include "bayesaim/priors/wigner.hpp"
 #include "bayesaim/priors/wishart.hpp"
 
@@ -22,15 +22,13 @@ const std::vector<PriorEntry>& prior_table() {
          {},
          [](const PriorOptions&) { return std::make_unique<Wigner>(); }},
         {"spectrum",
-         "eigenvalues (untied attention: singular values) from a file, one per line or with a weight, and "
-         "random "
-         "eigenvectors",
+         "eigenvalues (untied attention: singular values) from a text file, one per line, or with weights, "
+         "or with "
+         "weights and variances, or from an estimate that `fit` wrote; random eigenvectors",
          {"spectrum"},
          [](const PriorOptions& options) -> std::unique_ptr<Prior> {
              if (options.spectrum.empty()) throw InvalidArgument("prior spectrum needs a spectrum file");
-             const SpectrumFile file = read_spectrum_file(options.spectrum);
-             if (options.symmetric) return std::make_unique<UserSpectrum>(file.values, file.weights);
-             return std::make_unique<UserSingularValues>(file.values, file.weights);
+             return read_spectrum(options.spectrum, options.symmetric);
          },
          PriorEntry::Matrices::either},
         {"multi-head",
