@@ -24,12 +24,12 @@ TEST(LearnedLaw, OfOneBumpIsTheGaussianPrior) {
                       untied = place.file("untied.h5");
     cli::write_file(law, {{"law", {{1, 1, 3}, {0, 1, 1}}}}, {{"prior", "spectrum"}});
     cli::write_file(untied, {{"law", {{1, 1, 3}, {0, 1, 1}}}},
-                    {{"prior", "spectrum"}, {"attention", "masked"}});
+                    {{"prior", "spectrum"}, {"attention", "cross"}});
     const double wigner = error_of("--prior wigner");
     EXPECT_NEAR(error_of("--prior spectrum --spectrum " + text), wigner, 1e-5);
     EXPECT_NEAR(error_of("--prior spectrum --spectrum " + law), wigner, 1e-5);
-    EXPECT_NEAR(error_of("--attention masked --prior spectrum --spectrum " + untied),
-                error_of("--attention masked --prior ginibre"), 1e-5);
+    EXPECT_NEAR(error_of("--attention cross --prior spectrum --spectrum " + untied),
+                error_of("--attention cross --prior ginibre"), 1e-5);
     const auto configuration = bayesaim("theory --alpha 0.1 --format json --prior spectrum --spectrum " + law)
                                    .json()["configuration"];
     EXPECT_EQ(configuration["spectrum"], law);
@@ -90,12 +90,12 @@ TEST(ScaleOption, StudiesHaveIt) {
     const auto sweep = bayesaim("sweep " + study + " --quiet --output " + place.file("results"));
     ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
     EXPECT_NE(cli::read(place.file("results/results.csv")).find("scale"), std::string::npos);
-    for (const char* line : {"scale = 0.0\n", "scale = 2.0\nprior = \"wigner\"\n",
-                             "scale = 2.0\nestimator = \"small-width\"\n"}) {
-        const auto refused =
-            bayesaim("sweep " + place.write("bad.toml", std::string(line) + "[[run]]\nalpha = 0.2\n") +
-                     " --quiet --output " + place.file("no"));
-        EXPECT_EQ(refused.exit_code, 1) << line;
+    for (const char* run : {"estimator = \"theory\"\nscale = 0.0\n",
+                            "estimator = \"theory\"\nscale = 2.0\nprior = \"wigner\"\n",
+                            "estimator = \"small-width\"\nscale = 2.0\n"}) {
+        const std::string bad = place.write("bad.toml", std::string("[[run]]\nalpha = 0.2\n") + run);
+        const auto refused = bayesaim("sweep " + bad + " --quiet --output " + place.file("no"));
+        EXPECT_EQ(refused.exit_code, 1) << run;
         EXPECT_NE(refused.err.find("scale"), std::string::npos) << refused.err;
     }
 }
