@@ -154,6 +154,7 @@ model::Model ModelArguments::make() const {
     find_row(priors::prior_table(), command.given("--prior") ? "--prior" : "prior", options.prior);
     if (std::find(taken_.begin(), taken_.end(), options.channel) == taken_.end())
         throw_unavailable(fmt::format("--channel {}", options.channel), "for this command");
+    const std::string implied = find_row(channels::channel_table(), "channel", options.channel).prior;
     const channels::Attention attention = options.channel_options.attention;
     if (command.given("--aspect") && options.aspect != 1 && attention != channels::Attention::cross)
         throw_inapplicable("--aspect", "--attention cross",
@@ -162,8 +163,9 @@ model::Model ModelArguments::make() const {
         if (!command.given(option_of(name)) || model::takes_option(options, name)) continue;
         const std::string owners = model::owners_of_option(name);
         throw_inapplicable(option_of(name), "--" + owners,
-                           owners.starts_with("prior") ? fmt::format("prior is {}", options.prior)
-                                                       : fmt::format("channel is {}", options.channel));
+                           owners.starts_with("prior")
+                               ? fmt::format("prior is {}", implied.empty() ? options.prior : implied)
+                               : fmt::format("channel is {}", options.channel));
     }
     if (options.prior == "spectrum" && options.spectrum.empty())
         throw_missing("--prior spectrum", "--spectrum FILE");

@@ -361,6 +361,8 @@ INSTANTIATE_TEST_SUITE_P(
         cli::BadCall{"theory --alpha 0.1 --scale 0", "--scale must be positive and finite, got 0"},
         cli::BadCall{"theory --alpha 0.1 --scale=-2", "--scale must be positive and finite, got -2"},
         cli::BadCall{"theory --alpha 0.1 --scale two", "--scale"},
+        cli::BadCall{"theory --alpha 0.1 --scale 1e30", "--scale must be between 1e-10 and 1e+10, got 1e+30"},
+        cli::BadCall{"theory --alpha 0.1 --channel multi-head --scale 2", "(prior is multi-head)"},
         cli::BadCall{"theory --alpha 0.1 --prior wigner --scale 2",
                      "--scale applies only to --prior wishart or bilinear (prior is wigner)"},
         cli::BadCall{"theory --alpha 0.1 --attention cross --prior wishart",
