@@ -24,6 +24,7 @@ set(public_headers
     spectral/bump_law.hpp
     spectral/free_convolution.hpp
     spectral/free_moments.hpp
+    spectral/learned_laws.hpp
     spectral/marchenko_pastur_law.hpp
     spectral/rectangular_curve.hpp
     spectral/rectangular_law.hpp

@@ -62,6 +62,7 @@
 #include "bayesaim/spectral/bump_law.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
 #include "bayesaim/spectral/free_moments.hpp"
+#include "bayesaim/spectral/learned_laws.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
 #include "bayesaim/spectral/rectangular_curve.hpp"
 #include "bayesaim/spectral/rectangular_law.hpp"

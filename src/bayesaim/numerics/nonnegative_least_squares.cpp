@@ -67,7 +67,8 @@ class ActiveSet {
         return false;
     }
 
-    /// The reflection that makes column j zero below its entry number rank(), for b and all columns that are free.
+    /// The reflection that makes column j zero below its entry number rank(), for b and all columns that are
+    /// free.
     void reflect(Index j) {
         const Index below = a_.rows() - rank();
         Eigen::VectorXd normal = a_.col(j).tail(below);
@@ -105,7 +106,8 @@ class ActiveSet {
         }
     }
 
-    /// Goes towards the minimum over the passive set; false if it was stopped by x_j = 0, and such columns left.
+    /// Goes towards the minimum over the passive set; false if it was stopped by x_j = 0, and such columns
+    /// left.
     bool step() {
         Eigen::VectorXd z = target().head(rank());
         for (Index i = rank(); i-- > 0;) {

@@ -69,7 +69,9 @@ BumpLaw::BumpLaw(std::span<const Bump> bumps) : size_(bumps.size()) {
     std::vector<Interval> parts;
     double last_atom = 0, at_last_atom = 0;
     for (std::size_t i = 0; i < size_; ++i) {
-        parts.push_back({centres_[i] - radii_[i], centres_[i] + radii_[i]});
+        // Beyond these ends, rounding does not take a point for one inside.
+        const double margin = radii_[i] > 0 ? 4e-16 * (std::abs(centres_[i]) + radii_[i]) : 0;
+        parts.push_back({centres_[i] - radii_[i] - margin, centres_[i] + radii_[i] + margin});
         variance_ += weights_[i] * (centres_[i] * centres_[i] + variances_[i]);
         radius_ = std::max(radius_, std::abs(centres_[i]) + radii_[i]);
         if (variances_[i] > 0) continue;
@@ -88,6 +90,12 @@ BumpLaw::BumpLaw(std::span<const Bump> bumps) : size_(bumps.size()) {
         } else {
             support_.push_back(part);
         }
+    }
+    constexpr double narrow = 0.02;  // radius over the length of the interval
+    auto part = support_.begin();
+    for (std::size_t i = 0; i < size_; ++i) {
+        while (centres_[i] > part->high) ++part;
+        if (radii_[i] < narrow * (part->high - part->low)) peaks_.push_back(centres_[i]);
     }
 }
 

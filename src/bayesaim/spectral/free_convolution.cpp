@@ -332,7 +332,8 @@ double FreeConvolution::cumulative(double lambda) const {
     if (w.imag() <= 0) {  // outside the bulks
         return std::clamp(average([&](const Node& node) { return node.lambda <= x ? 1.0 : 0.0; }), 0.0, 1.0);
     }
-    // Panels from y to 4 y: no singularity is nearer to one than its lower end. Beyond the last, Re G = u/|w|^2.
+    // Panels from y to 4 y: no singularity is nearer to one than its lower end. Beyond the last, Re G =
+    // u/|w|^2.
     using Rule = boost::math::quadrature::gauss<double, 12>;
     const auto support = law_->centred_support();
     const double u = w.real();

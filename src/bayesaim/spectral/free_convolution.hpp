@@ -36,8 +36,8 @@ struct SpectrumPoint {
 /// digits (1e-10 is left at D = 1e20), and with many atoms take seconds at D = 1e16 and much longer beyond.
 class FreeConvolution {
   public:
-    /// D = noise_variance > 0. The rule aims at errors of law.quadrature_accuracy(), 1e-13, relative to 1 for the
-    /// mass and to min(D, Var) for mmse.
+    /// D = noise_variance > 0. The rule aims at errors of law.quadrature_accuracy(), 1e-13, relative to 1
+    /// for the mass and to min(D, Var) for mmse.
     FreeConvolution(const SpectralLaw& law, double noise_variance);
 
     double noise_variance() const { return noise_; }
@@ -50,8 +50,8 @@ class FreeConvolution {
     /// Right to 1e-9 inside the bulks. Pinned by: FreeConvolution.CumulativeIsTheIntegralOfTheDensity.
     double cumulative(double lambda) const;
 
-    /// U(lambda) = int log|lambda - t| dmu_D(t) = Re [int log(w - x) dmu + D G(w)^2/2]: G is constant along the
-    /// characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
+    /// U(lambda) = int log|lambda - t| dmu_D(t) = Re [int log(w - x) dmu + D G(w)^2/2]: G is constant along
+    /// the characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
     double log_potential(double lambda) const;
 
     /// Support of mu_D, one interval per bulk.

@@ -209,13 +209,28 @@ bool FreeConvolution::add_graded_rule(const Bulk& bulk) {
 }
 
 void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
-    constexpr int panels = 4;
     std::vector<double> stops{0};
     for (const Singularity& singularity : bulk.singularities) {
         if (singularity.theta > 0 && singularity.theta < pi) stops.push_back(singularity.theta);
     }
+    // A peak of the law becomes one of the width D^{1/2} at most. Panels that grow with the distance see it.
+    const auto stop_at = [&](double u) {
+        const double part = (u - bulk.u.low) / (bulk.u.high - bulk.u.low);
+        if (part > 0 && part < 1) stops.push_back(2 * std::asin(std::sqrt(part)));
+    };
+    for (const double u : law_->centred_peaks()) {
+        if (!(u > bulk.u.low && u < bulk.u.high)) continue;
+        stop_at(u);
+        for (double reach = std::sqrt(noise_); reach < bulk.u.high - bulk.u.low; reach *= 8) {
+            stop_at(u - reach);
+            stop_at(u + reach);
+        }
+    }
     stops.push_back(pi);
+    std::sort(stops.begin(), stops.end());
+    const int panels = law_->centred_peaks().empty() ? 4 : 1;
     for (std::size_t k = 0; k + 1 < stops.size(); ++k) {
+        if (stops[k + 1] == stops[k]) continue;
         const double step = (stops[k + 1] - stops[k]) / panels;
         for (int i = 0; i < panels; ++i) {
             const double low = stops[k] + i * step, high = i + 1 < panels ? low + step : stops[k + 1];
@@ -224,7 +239,8 @@ void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
     }
 }
 
-/// Gauss-Legendre in theta. The heights are guessed by interpolation from nodes of a wider panel, if there are any.
+/// Gauss-Legendre in theta. The heights are guessed by interpolation from nodes of a wider panel, if there
+/// are any.
 std::vector<FreeConvolution::Node> FreeConvolution::panel(const Interval& u, double theta_low,
                                                           double theta_high,
                                                           const std::vector<Node>& wider) const {

@@ -26,6 +26,12 @@ std::vector<Interval> ScaledLaw::centred_support() const {
     return support;
 }
 
+std::vector<double> ScaledLaw::centred_peaks() const {
+    std::vector<double> peaks = law_->centred_peaks();
+    for (double& peak : peaks) peak *= factor_;
+    return peaks;
+}
+
 Transform ScaledLaw::stieltjes(Complex z) const {
     const Transform g = law_->stieltjes(z / factor_);
     return {g.value / factor_, g.derivative / (factor_ * factor_)};

@@ -25,6 +25,7 @@ class ScaledLaw final : public SpectralLaw {
         return law_->log_potential(z / factor_) + std::log(factor_);
     }
     std::optional<ErrorPoint> known_error(double noise_variance) const override;
+    std::vector<double> centred_peaks() const override;
     double quadrature_accuracy() const override { return law_->quadrature_accuracy(); }
     double smallest_resolved_noise() const override {
         return factor_ * factor_ * law_->smallest_resolved_noise();

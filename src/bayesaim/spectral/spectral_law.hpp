@@ -73,9 +73,12 @@ class SpectralLaw {
 
     /// mmse(D) and its slope, if the law has them without the engine of FreeConvolution.
     virtual std::optional<ErrorPoint> known_error(double /*noise_variance*/) const { return std::nullopt; }
-    /// The error that the rule of FreeConvolution aims at. A law that is itself an estimate needs no more digits than
-    /// the estimate has.
+    /// The error that the rule of FreeConvolution aims at. A law that is itself an estimate needs no more
+    /// digits than the estimate has.
     virtual double quadrature_accuracy() const { return 1e-13; }
+    /// Places inside the intervals of the support where mass is concentrated, atoms above all.
+    /// FreeConvolution looks for narrow peaks there.
+    virtual std::vector<double> centred_peaks() const { return {}; }
     /// The smallest D at which mmse(D)/D differs from its limit by digits that can be trusted.
     virtual double smallest_resolved_noise() const { return 1e-10 * variance(); }
     /// The bulks of mu_D of the centred law, if they are known without that engine; otherwise none.

@@ -85,10 +85,11 @@ TEST(TokenStatistics, ScoresOfWhiteGaussianTokensAreStandardNormal) {
     EXPECT_NEAR(concentration.mean(), 3 * dim / (dim + 2.0), 0.01);  // x/|x| is uniform on the sphere
 }
 
-/// N tr (C - I)^2 / 2 = 800 with C_ij = 0.5^|i-j|, of which 2% is fluctuation.
+/// N tr (C - I)^2 / 2 = 789 with C_ij = 0.5^|i-j|; draws have a standard deviation of 20, of which four are
+/// allowed.
 TEST(TokenStatistics, CorrelatedTokensAreNotWhite) {
-    EXPECT_NEAR(statistics_of(correlated(gaussian_columns(1))).whiteness, 785, 60);
-    EXPECT_NEAR(statistics_of(correlated(gaussian_columns(2))).whiteness, 785, 60);
+    EXPECT_NEAR(statistics_of(correlated(gaussian_columns(1))).whiteness, 789, 80);
+    EXPECT_NEAR(statistics_of(correlated(gaussian_columns(2))).whiteness, 789, 80);
 }
 
 TEST(TokenStatistics, MeanIsSeenByItsScoreAndLeftOutOfTheLengths) {

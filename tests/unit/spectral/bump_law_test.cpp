@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/spectral/bump_law.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <numbers>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "bayesaim/core/random.hpp"
 #include "bayesaim/spectral/atomic_law.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
@@ -175,6 +179,49 @@ TEST(BumpLaw, ErrorTendsToThatOfTheAtoms) {
         const BumpLaw law(many(variance));
         const double noise_variance = 1e-9, limit = 1 - law.atomic_concentration();
         EXPECT_NEAR(mmse(law, noise_variance) / noise_variance, limit, variance == 0 ? 1e-4 : 2e-2);
+    }
+}
+
+/// Bumps and atoms anywhere, weights down to 1e-12, neighbours that touch; D from 1e-6 to 1e3.
+TEST(BumpLaw, AnyMixtureHasASpectrumUnderNoise) {
+    const RandomStream stream(1, Purpose::noise);
+    for (std::uint64_t draw = 0; draw < 150; ++draw) {
+        std::array<double, 100> numbers{};
+        stream.fill_uniform(numbers, 100 * draw);
+        std::size_t used = 0;
+        const auto uniform = [&] { return numbers.at(used++); };
+        const double noise_variance = std::pow(10, -6 + 9 * uniform());
+        const double spread =
+            draw % 4 == 0 ? 0.6 * std::sqrt(noise_variance) : std::pow(10, -4 + 4.5 * uniform());
+        Bumps bumps;
+        double sum = 0;
+        for (int j = 0, count = 1 + static_cast<int>(16 * uniform()); j < count; ++j) {
+            const double centre =
+                draw % 4 == 1 ? 4 * spread * j * (1 + 1e-9 * uniform()) : -2 + 5 * uniform();
+            const double weight = j % 3 == 2 ? std::pow(10, -12 * uniform()) : 1e-3 + uniform();
+            const bool atom = draw % 4 == 2 && uniform() < 0.5;
+            bumps.push_back({centre, weight, atom ? 0 : spread * spread});
+            sum += weight;
+        }
+        bumps.push_back({0, 0.5 * sum, 0});
+        for (Bump& bump : bumps) bump.weight /= 1.5 * sum;
+        const BumpLaw law(bumps);
+        SCOPED_TRACE(fmt::format("draw {}, D = {}, spread {}", draw, noise_variance, spread));
+        const FreeConvolution spectrum(law, noise_variance);
+        EXPECT_NEAR(spectrum.mass(), 1, 2e-4);
+        EXPECT_LE(spectrum.mmse(), 1.001 * std::min(noise_variance, law.variance()));
+        const double low = spectrum.edges().front().low, high = spectrum.edges().back().high;
+        double last = -test::infinity, below = 0;
+        for (int i = 0; i <= 50; ++i) {
+            const double lambda = low + (high - low) * (1.2 * i / 50 - 0.1);
+            const double denoised = spectrum.at(lambda).denoised, cumulative = spectrum.cumulative(lambda);
+            EXPECT_GE(denoised, last - 1e-8) << lambda;
+            EXPECT_GE(cumulative, below - 2e-4) << lambda;
+            last = denoised;
+            below = cumulative;
+        }
+        for (std::size_t i = 1; i < spectrum.edges().size(); ++i)
+            EXPECT_GE(spectrum.edges()[i].low, spectrum.edges()[i - 1].high - 1e-12) << i;
     }
 }
 
