@@ -4,9 +4,11 @@
 set(public_headers
     bayesaim.hpp
 
+    core/attributes.hpp
     core/checks.hpp
     core/outcome.hpp
     core/parallel.hpp
+    core/precision.hpp
     core/random.hpp
     core/record.hpp
     core/version.hpp
@@ -31,8 +33,10 @@ set(public_headers
 
     priors/bilinear.hpp
     priors/ginibre.hpp
+    priors/learned_spectrum.hpp
     priors/multi_head.hpp
     priors/prior.hpp
+    priors/spectrum_file.hpp
     priors/table.hpp
     priors/user_spectrum.hpp
     priors/wigner.hpp

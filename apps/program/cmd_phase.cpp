@@ -135,6 +135,7 @@ void add_phase(Program& program) {
         .required();
     command.text("--width,--widths", arguments.widths, "width ratios r/d", "GRID").required();
     arguments.model.add_channel_to(command, ModelArguments::Channels::one_layer);
+    arguments.model.add_scale_to(command);
     arguments.model.add_aspect_to(command);
     command.text("--plot", arguments.plot, "heat map with the strong-recovery line (png, svg, pdf)", "FILE");
     arguments.integration.add_to(command);

@@ -136,6 +136,7 @@ int run(const Arguments& arguments) {
     const model::Model& model = curves.front()->model;
     if (small_width) {
         if (arguments.model.command.given("--width")) throw_conflict("--width", "--limit small-width");
+        if (arguments.model.options.scale != 1) throw_conflict("--scale", "--limit small-width");
         if (model.layers() > 1) throw_unavailable("--limit small-width", "for several layers");
         if (model.channel().components() > 1)
             throw_unavailable(

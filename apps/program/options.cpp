@@ -38,7 +38,7 @@ std::string summaries(const std::vector<Row>& table, const std::vector<std::stri
 /// The options of models that a command may have, as the tables name them.
 constexpr const char* model_options[] = {"tokens",    "beta",       "label_noise", "layers",
                                          "residual",  "heads",      "width",       "spectrum",
-                                         "attention", "key_tokens", "aspect"};
+                                         "attention", "key_tokens", "aspect",      "scale"};
 
 /// --label-noise for label_noise
 std::string option_of(std::string name) {
@@ -111,12 +111,18 @@ void ModelArguments::add_prior_to(Command& to) {
           },
           "width ratio rho = r/d of wishart, bilinear and multi-head; for several layers one each: 0.4,0.8")
         .default_text("1");
+    add_scale_to(to);
     add_aspect_to(to);
-    to.text("--spectrum", options.spectrum,
-            "file of eigenvalues (untied attention: singular values) for the prior `spectrum`: one per line, "
-            "or with a weight",
-            "FILE");
+    to.text(
+        "--spectrum", options.spectrum,
+        "file for the prior `spectrum`: eigenvalues (untied attention: singular values), one per line, or\n"
+        "with a weight, or with weight and variance; or an estimate that `fit` wrote",
+        "FILE");
     if (taken_.empty()) to.count("--heads", options.heads, 1, "number of heads M (multi-head)");
+}
+
+void ModelArguments::add_scale_to(Command& to) {
+    to.number("--scale", options.scale, "number c that multiplies S (wishart, bilinear)");
 }
 
 void ModelArguments::add_aspect_to(Command& to) {
@@ -148,6 +154,7 @@ model::Model ModelArguments::make() const {
     find_row(priors::prior_table(), command.given("--prior") ? "--prior" : "prior", options.prior);
     if (std::find(taken_.begin(), taken_.end(), options.channel) == taken_.end())
         throw_unavailable(fmt::format("--channel {}", options.channel), "for this command");
+    const std::string implied = find_row(channels::channel_table(), "channel", options.channel).prior;
     const channels::Attention attention = options.channel_options.attention;
     if (command.given("--aspect") && options.aspect != 1 && attention != channels::Attention::cross)
         throw_inapplicable("--aspect", "--attention cross",
@@ -156,8 +163,9 @@ model::Model ModelArguments::make() const {
         if (!command.given(option_of(name)) || model::takes_option(options, name)) continue;
         const std::string owners = model::owners_of_option(name);
         throw_inapplicable(option_of(name), "--" + owners,
-                           owners.starts_with("prior") ? fmt::format("prior is {}", options.prior)
-                                                       : fmt::format("channel is {}", options.channel));
+                           owners.starts_with("prior")
+                               ? fmt::format("prior is {}", implied.empty() ? options.prior : implied)
+                               : fmt::format("channel is {}", options.channel));
     }
     if (options.prior == "spectrum" && options.spectrum.empty())
         throw_missing("--prior spectrum", "--spectrum FILE");
@@ -208,7 +216,8 @@ std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
         return row.make({.width = options.widths[0],
                          .spectrum = options.spectrum,
                          .heads = options.heads,
-                         .aspect = options.aspect});
+                         .aspect = options.aspect,
+                         .scale = options.scale});
     } catch (const InvalidArgument& error) {
         throw_as_typed(error.what());
     }

@@ -19,8 +19,8 @@ namespace bayesaim::program {
 /// Whether this is the status of a result within its tolerance.
 bool is_success(std::string_view status);
 
-/// The model: --prior, --width, --aspect, --spectrum, --heads; --channel, --tokens, --attention, --key-tokens, --beta,
-/// --label-noise, --layers, --residual
+/// The model: --prior, --width, --scale, --aspect, --spectrum, --heads; --channel, --tokens, --attention,
+/// --key-tokens, --beta, --label-noise, --layers, --residual
 struct ModelArguments {
     model::ModelOptions options;
     Command command;
@@ -29,7 +29,9 @@ struct ModelArguments {
     enum class Channels { all, one_layer, smooth };
     void add_channel_to(Command& to, Channels taken = Channels::all);
     void add_prior_to(Command& to);
-    void add_aspect_to(Command& to);  ///< for commands without the other options of priors
+    /// For commands without the other options of priors.
+    void add_scale_to(Command& to);
+    void add_aspect_to(Command& to);
 
     /// Sets the options that the command line does not give from a description or attributes of a file.
     void complete_from(const Record& description);

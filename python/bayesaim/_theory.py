@@ -78,6 +78,8 @@ def theory(
     """
     if limit is not None and not isinstance(prior, _core.Wishart):
         raise ValueError(f"prior with limit must be one of Wishart, got {check.kind_of(prior)}")
+    if limit is not None and "scale" in prior.parameters():
+        raise ValueError("scale cannot be combined with limit")
     settings = _settings(
         limit, tolerance, max_iterations, method, integration_points=integration_points, seed=seed, threads=threads
     )

@@ -46,13 +46,15 @@ std::shared_ptr<Channel> make_channel(const py::object& name, const py::object& 
 }
 
 std::shared_ptr<Prior> make_prior(const py::object& name, const py::object& width, const py::object& spectrum,
-                                  const py::object& heads, const py::object& aspect) {
+                                  const py::object& heads, const py::object& aspect,
+                                  const py::object& scale) {
     const auto& row = find_row(priors::prior_table(), "prior", text("prior", name));
     priors::PriorOptions options;
     set_option("prior", row, "width", width, number, options.width);
     set_option("prior", row, "spectrum", spectrum, text, options.spectrum);
     set_option("prior", row, "heads", heads, whole_number, options.heads);
     set_option("prior", row, "aspect", aspect, number, options.aspect);
+    set_option("prior", row, "scale", scale, number, options.scale);
     return row.make(options);
 }
 
@@ -77,7 +79,7 @@ void bind_model(py::module_& module) {
         "'masked', 'self' or 'causal'.\n\n"
         ">>> make_channel('softmax', tokens=3, attention='masked')");
     module.def("make_prior", &make_prior, "name"_a, "width"_a = none, "spectrum"_a = none, "heads"_a = none,
-               "aspect"_a = none,
+               "aspect"_a = none, "scale"_a = none,
                "A prior by its name on the command line, with the same defaults.\n\n"
                ">>> make_prior('wishart', width=0.5)");
 }

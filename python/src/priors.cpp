@@ -120,10 +120,12 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
             "A draw of S, addressed by seed and index.\n\n>>> Wishart(0.5).sample(100, seed=1)")
         .def("__repr__",
              [](const py::object& self) { return call_text(self, self.cast<const Prior&>().parameters()); });
-    const std::pair width(&number, "width"_a = 1), aspect(&number, "aspect"_a = 1);
-    bind_class<priors::Wishart, Prior>(
-        module, "Wishart",
-        "Tied attention: S = W W^T / sqrt(r d), W of size d x r, r = width d.\n\n>>> Wishart(0.5)", width);
+    const std::pair width(&number, "width"_a = 1), aspect(&number, "aspect"_a = 1),
+        scale(&number, "scale"_a = 1);
+    bind_class<priors::Wishart, Prior>(module, "Wishart",
+                                       "Tied attention: S = W W^T / sqrt(r d), W of size d x r, r = width d; "
+                                       "scale multiplies S.\n\n>>> Wishart(0.5)",
+                                       width, scale);
     bind_class<priors::MultiHead, Prior>(
         module, "MultiHead",
         "Mean of M tied heads, all that softmax of their mean logits reveals: S = (1/M) sum_m W_m W_m^T / "
@@ -132,13 +134,14 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
     bind_class<priors::Wigner, Prior>(
         module, "Wigner",
         "Gaussian orthogonal ensemble, spectrum on [-2, 2]: mmse(D) = D/(1 + D).\n\n>>> Wigner()");
-    bind_class<priors::Bilinear, Prior>(module, "Bilinear",
-                                        "Untied attention: S = W_Q W_K^T / sqrt(r d), W_Q and W_K of size d "
-                                        "x r, r = width d; S is not symmetric. For "
-                                        "channels with an attention other than 'tied'. With attention='cross' "
-                                        "keys may have another dimension, aspect d.\n\n>>> Bilinear(0.5)\n"
-                                        ">>> Bilinear(0.5, aspect=2)",
-                                        width, aspect);
+    bind_class<priors::Bilinear, Prior>(
+        module, "Bilinear",
+        "Untied attention: S = W_Q W_K^T / sqrt(r d), W_Q and W_K of size d "
+        "x r, r = width d; S is not symmetric. For "
+        "channels with an attention other than 'tied'. With attention='cross' "
+        "keys may have another dimension, aspect d. scale multiplies S.\n\n>>> Bilinear(0.5)\n"
+        ">>> Bilinear(0.5, aspect=2)",
+        width, aspect, scale);
     bind_class<priors::Ginibre, Prior>(
         module, "Ginibre",
         "S with independent N(0, 1/d) entries, the limit of large width of Bilinear: mmse(D) = D/(1 + D).\n\n"

@@ -83,7 +83,7 @@ def test_intervals(prior, softmax):
 
 
 def test_arguments_that_do_not_fit(prior, softmax):
-    raises(TypeError, lambda: bayesaim.Wishart(1, 2), "arguments must be those of Wishart(width = 1), got (int, int)")
+    raises(TypeError, lambda: bayesaim.Wishart(1, 2, 3), "arguments must be those of Wishart(width = 1, scale = 1), got (int, int, int)")
     raises(TypeError, lambda: bayesaim.Linear(noise=np.zeros((9, 9))), "Linear(tokens = 2, label_noise = 0), got (noise=ndarray)")
     raises(TypeError, lambda: prior.sample(), "sample(dim, seed = 0, index = 0, threads = 1), got ()")
     raises(TypeError, lambda: prior.name(None), "name(), got (None)")

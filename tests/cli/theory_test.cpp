@@ -42,6 +42,20 @@ TEST(TheoryCommand, GeneralizationErrorsHaveTheReferenceValues) {
     EXPECT_NEAR(five["plugin_generalization_error"].get<double>(), 0.329008958506, 1e-9);
 }
 
+TEST(TheoryCommand, ScaleMultipliesTheErrorByItsSquare) {
+    const std::string call = "theory --width 0.5 --alpha 0.1 --format json";
+    const auto run = bayesaim(call + " --scale 2");
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NEAR(run.json()["points"][0]["estimation_error"].get<double>(), 4 * 0.3921960, 4e-7);
+    EXPECT_EQ(run.json()["configuration"]["scale"], 2);
+    EXPECT_EQ(bayesaim(call + " --scale 1").out, bayesaim(call).out);
+    const auto phase = bayesaim("phase --widths 0.5 --alpha 0.1 --scale 2 --format json").json();
+    EXPECT_EQ(phase["configuration"]["scale"], 2);
+    EXPECT_NEAR(phase["points"][0]["estimation_error"].get<double>(), 4 * 0.3921960, 4e-7);
+    EXPECT_EQ(bayesaim("threshold --width 0.5 --scale 2 --format json").json()["strong_recovery"],
+              bayesaim("threshold --width 0.5 --format json").json()["strong_recovery"]);
+}
+
 TEST(TheoryCommand, PointsDoNotDependOnThreads) {
     const std::string command = "theory --channel hardmax --alpha log:0.2:2:3 --format json --threads ";
     EXPECT_EQ(bayesaim(command + "1").out, bayesaim(command + "2").out);
@@ -342,6 +356,15 @@ INSTANTIATE_TEST_SUITE_P(
         cli::BadCall{"theory --alpha 0.1 --limit zero", "--limit must be one of none, small-width"},
         cli::BadCall{"theory --alpha 0.1 --limit small-width --width 0.5",
                      "--width cannot be combined with --limit small-width"},
+        cli::BadCall{"theory --alpha 0.1 --limit small-width --scale 2",
+                     "--scale cannot be combined with --limit small-width"},
+        cli::BadCall{"theory --alpha 0.1 --scale 0", "--scale must be positive and finite, got 0"},
+        cli::BadCall{"theory --alpha 0.1 --scale=-2", "--scale must be positive and finite, got -2"},
+        cli::BadCall{"theory --alpha 0.1 --scale two", "--scale"},
+        cli::BadCall{"theory --alpha 0.1 --scale 1e30", "--scale must be between 1e-10 and 1e+10, got 1e+30"},
+        cli::BadCall{"theory --alpha 0.1 --channel multi-head --scale 2", "(prior is multi-head)"},
+        cli::BadCall{"theory --alpha 0.1 --prior wigner --scale 2",
+                     "--scale applies only to --prior wishart or bilinear (prior is wigner)"},
         cli::BadCall{"theory --alpha 0.1 --attention cross --prior wishart",
                      "--prior wishart cannot be combined with --attention cross"},
         cli::BadCall{"theory --alpha 0.1 --attention cross --prior wigner",

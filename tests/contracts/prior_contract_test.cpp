@@ -97,6 +97,14 @@ TEST(PriorContractChecks, HoldForRectangularWeights) {
     }
 }
 
+TEST(PriorContractChecks, HoldForScaledWeights) {
+    using bayesaim::testing::check_prior;
+    for (const double scale : {0.3, 2.0}) {
+        EXPECT_THAT(check_prior(Wishart(0.5, scale)), IsEmpty()) << scale;
+        EXPECT_THAT(check_prior(Bilinear(0.4, 1, scale)), IsEmpty()) << scale;
+    }
+}
+
 TEST(PriorContractChecks, SeeEachMistake) {
     using Wrong = WrongWishart::Wrong;
     using bayesaim::testing::check_prior;

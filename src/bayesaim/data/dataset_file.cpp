@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/hdf5_file.hpp"
+#include "bayesaim/core/hdf5_file.hpp"
 #include "bayesaim/data/input_file.hpp"
 
 namespace bayesaim::data {

@@ -1,87 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <array>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "bayesaim/data/attributes.hpp"
-#include "bayesaim/data/tokens.hpp"
+#include "bayesaim/core/input_file.hpp"
 
-/// Files of arrays with three dimensions and attributes, of any kind: hdf5_file.hpp, numpy_file.hpp. The
-/// first dimension counts samples (or layers, or starts); arrays are read block by block. A bad file throws
-/// InvalidArgument with one line that names the file and the array.
 namespace bayesaim::data {
-
-using Shape = std::array<Eigen::Index, 3>;
-std::string to_string(const Shape& shape);
-
-/// The numbers of an array in an open file.
-class StoredValues {
-  public:
-    virtual ~StoredValues() = default;
-
-    /// Writes all numbers to `out`, the last index fastest. Calls done(range) when these samples are there;
-    /// the ranges follow each other from 0 on. Returns whether the file could be read.
-    using Done = std::function<void(Range)>;
-    virtual bool read(double* out, const Done& done) const = 0;
-    virtual bool read(float* out, const Done& done) const = 0;
-};
-
-/// An array as its file describes it; nothing is checked but that it has numbers.
-struct StoredArray {
-    std::vector<std::uint64_t> sizes;
-    Precision precision = Precision::double_precision;  ///< sufficient for the type in the file
-    std::shared_ptr<const StoredValues> values;
-};
-
-/// An array of an input file, whose shape is checked.
-struct InputArray {
-    std::string title;  ///< file and name, for messages
-    std::string name;   ///< name alone, for messages
-    Shape shape{};
-    Precision precision = Precision::double_precision;
-    std::shared_ptr<const StoredValues> values;
-};
-
-class InputFile {
-  public:
-    virtual ~InputFile() = default;
-
-    virtual bool has(const std::string& name) const = 0;
-    /// Attributes that are one number or one text.
-    virtual Attributes attributes() const = 0;
-
-    /// Throws unless the file has this array of numbers, with three dimensions (named for messages), not
-    /// empty and not absurdly large. If a matrix is allowed, it becomes an array of one sample.
-    enum class Matrices { refused, allowed };
-    InputArray array(const std::string& name, const char* dimensions,
-                     Matrices matrices = Matrices::refused) const;
-
-  protected:
-    /// Messages call an array '{file}': {word} {prefix}{name}.
-    InputFile(const std::string& file, std::string_view word, std::string_view prefix);
-
-  private:
-    /// The array of this name, which exists. Throws if it is not an array of numbers.
-    virtual StoredArray open(const std::string& name, const std::string& title) const = 0;
-
-    std::string file_, word_, prefix_;
-};
-
-/// Reads a whole array, block by block, into the destination. Every number must be finite; of
-/// `logarithms` minus infinity is taken too.
-template <class Scalar>  // double or float
-void read_all(const InputArray& array, Scalar* out, bool logarithms = false);
 
 /// Opens a file of either kind, told apart by its first bytes. Messages about the file as a whole call it
 /// `kind`.
 std::unique_ptr<const InputFile> open_input(const std::string& file, std::string_view kind);
-
-/// The text without control characters: messages have one line, and texts of files become part of them.
-std::string printable(std::string text);
 
 }  // namespace bayesaim::data

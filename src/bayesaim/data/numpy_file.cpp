@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include <Eigen/Core>
 #include <fmt/format.h>
 #include <zip.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "bayesaim/data/input_file.hpp"
+#include "bayesaim/core/input_file.hpp"
 
 struct zip;
 

@@ -5,13 +5,14 @@
 #include <string_view>
 
 #include "bayesaim/core/parallel.hpp"
+#include "bayesaim/core/precision.hpp"
 #include "bayesaim/core/random.hpp"
 #include "bayesaim/linalg/blas.hpp"
 
 namespace bayesaim::data {
 
 enum class TokenStorage { memory, regenerate };
-enum class Precision { double_precision, float_precision };
+using bayesaim::Precision;
 
 /// Parse "memory" or "regenerate", "double" or "float". Other texts throw InvalidArgument with the argument's
 /// `name` in the message.

@@ -7,6 +7,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 #include "bayesaim/spectral/rectangular_law.hpp"
+#include "bayesaim/spectral/scaled_law.hpp"
 
 namespace bayesaim::denoisers {
 namespace {
@@ -52,6 +53,17 @@ Denoised denoise_singular_values(const spectral::SpectralLaw& law, const linalg:
     if (law.aspect() == 1) {
         const spectral::FreeConvolution spectrum(law, noise_variance);
         return shrink_singular_values(noisy, Shrinkage(law, spectrum, options), scale, spectrum.mmse(), pool);
+    }
+    if (const auto* scaled = dynamic_cast<const spectral::ScaledLaw*>(&law)) {
+        const double c = scaled->factor();
+        const linalg::Matrix smaller = noisy / c;
+        Denoised result =
+            denoise_singular_values(scaled->law(), smaller, noise_variance / (c * c), pool, options);
+        result.estimate *= c;
+        result.posterior_variance *= c * c;
+        result.eigenvalues *= c;
+        result.shrunk *= c;
+        return result;
     }
     const auto* rectangular = dynamic_cast<const spectral::RectangularLaw*>(&law);
     if (rectangular == nullptr)

@@ -13,7 +13,8 @@ namespace bayesaim::denoisers {
 ///   Shat = R V diag(f(sigma)/sigma) V^T,
 /// where f(sigma)/sigma is even and smooth at 0, so that squaring costs no digits.
 ///
-/// A rectangular S (spectral::RectangularLaw) of size d1 x d2, the noise with entries of variance D/sqrt(d1 d2), has the
+/// A rectangular S (spectral::RectangularLaw, or that scaled) of size d1 x d2, the noise with entries of
+/// variance D/sqrt(d1 d2), has the
 /// f of spectral::RectangularCurve. The decomposition is that of the smaller one of R R^T and R^T R; R must have
 /// law.columns(d1) columns.
 /// `eigenvalues` and `shrunk` of the result are singular values. Pinned by: SingularValueDenoiser.*.

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/data/hdf5_file.hpp"
+#include "bayesaim/core/hdf5_file.hpp"
 
 namespace bayesaim::estimators {
 namespace {
@@ -118,10 +118,10 @@ std::vector<Descent> from_tables(Tables& tables) {
 }
 
 DescentCheckpoint read(const std::string& file) {
-    const data::Hdf5Reader reader(file);
-    const data::Attributes attributes = reader.attributes();
-    const auto settings = data::text_attribute(attributes, "settings"),
-               finished = data::text_attribute(attributes, "finished");
+    const Hdf5Reader reader(file);
+    const Attributes attributes = reader.attributes();
+    const auto settings = text_attribute(attributes, "settings"),
+               finished = text_attribute(attributes, "finished");
     const auto sum = attributes.find("checksum");
     if (!settings || !finished || sum == attributes.end())
         throw InvalidArgument("it is an HDF5 file, but not a checkpoint");
@@ -129,11 +129,11 @@ DescentCheckpoint read(const std::string& file) {
     Tables tables;
     for (const char* name : {"starts", "weights", "first_moment", "second_moment", "record"}) {
         if (!reader.has(name)) continue;
-        const data::InputArray array = reader.array(name, "(1, rows, columns)");
+        const InputArray array = reader.array(name, "(1, rows, columns)");
         const auto rows = static_cast<std::size_t>(array.shape[0] * array.shape[1]);
         Table table{static_cast<std::size_t>(array.shape[2]), {}};
         table.values.resize(rows * table.columns);
-        data::read_all(array, table.values.data());
+        read_all(array, table.values.data());
         tables.emplace(name, std::move(table));
     }
     if (sum->second != Value(checksum(checkpoint, tables)))
@@ -148,7 +148,7 @@ void write_descent_checkpoint(const std::string& file, const DescentCheckpoint& 
     const Tables tables = to_tables(checkpoint.descents);
     std::size_t bytes = checkpoint.settings.size() + checkpoint.finished.size();
     for (const auto& [name, table] : tables) bytes += table.values.size() * sizeof(double);
-    data::Hdf5Writer out(file, static_cast<Eigen::Index>(bytes));
+    Hdf5Writer out(file, static_cast<Eigen::Index>(bytes));
     for (const auto& [name, table] : tables) {
         const auto columns = static_cast<Eigen::Index>(table.columns),
                    rows = static_cast<Eigen::Index>(table.values.size()) / columns;

@@ -16,7 +16,7 @@ struct DescentCheckpoint {
 
 /// One HDF5 file: /starts, /weights, /first_moment, /second_moment and /record, the texts and a checksum as
 /// attributes. Written under a temporary name, then renamed: a program that dies leaves the old file or the
-/// new one. The numbers of a diverged descent are written as 0. See data/hdf5_file.hpp for errors.
+/// new one. The numbers of a diverged descent are written as 0. See core/hdf5_file.hpp for errors.
 void write_descent_checkpoint(const std::string& file, const DescentCheckpoint& checkpoint);
 
 /// Throws InvalidArgument, with the name of the file, if it is not a checkpoint, incomplete or damaged.

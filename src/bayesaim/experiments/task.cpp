@@ -62,6 +62,7 @@ std::vector<Setting> make_table() {
         {"estimator", &Task::estimator, on<std::string>(check_estimator), all},
         {"prior", &Task::prior, one_of(names_of(priors::prior_table())), all},
         {"width", &Task::width, positive, model},
+        {"scale", &Task::scale, positive, model},
         {"spectrum", &Task::spectrum, {}, model, false},
         {"spectrum_checksum", &Task::spectrum_checksum, {}, model, true, "spectrum"},
         {"channel", &Task::channel, one_of(names_of(channels::channel_table())), all},
@@ -151,6 +152,7 @@ bool applies(const Task& task, const Setting& setting) {
 bool states(const Task& task, const Setting& setting) {
     if (setting.name == "attention" && task.attention == Task{}.attention) return false;
     if (setting.name == "aspect" && task.aspect == Task{}.aspect) return false;
+    if (setting.name == "scale" && task.scale == Task{}.scale) return false;
     if (setting.name == "key_tokens" && task.key_tokens == Task{}.key_tokens) return false;
     return applies(task, setting);
 }
@@ -173,6 +175,7 @@ model::Model make_model(const Task& task) {
          .spectrum = task.spectrum,
          .heads = task.heads,
          .aspect = task.aspect,
+         .scale = task.scale,
          .channel = task.channel,
          .channel_options = {.tokens = task.tokens,
                              .beta = task.beta,

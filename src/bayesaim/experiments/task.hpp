@@ -17,6 +17,7 @@ struct Task {
     std::string estimator = "amp";
     std::string prior = "wishart";
     double width = 1;                 ///< r / d
+    double scale = 1;                 ///< multiplies S
     std::string spectrum{};           ///< file of eigenvalues, prior `spectrum`
     std::string spectrum_checksum{};  ///< of the content of that file
     std::string channel = "softmax";

@@ -12,7 +12,7 @@
 namespace bayesaim::model {
 namespace {
 
-constexpr const char* counts[] = {"tokens", "key_tokens", "layers", "heads", "atoms"};
+constexpr const char* counts[] = {"tokens", "key_tokens", "layers", "heads", "atoms", "bumps"};
 
 /// Counts become whole numbers.
 Value parameter(const std::string& name, double value) {
@@ -62,6 +62,15 @@ std::vector<double> numbers_of(const std::string& name, const Value& value) {
         numbers.push_back(number_of(name, value));
     }
     return numbers;
+}
+
+/// A number, or that of each layer if they are the same.
+double common_number_of(const std::string& name, const Value& value) {
+    const std::vector<double> numbers = numbers_of(name, value);
+    for (const double number : numbers) {
+        if (number != numbers.front()) throw_invalid(name, "the same number for all layers", number);
+    }
+    return numbers.empty() ? number_of(name, value) : numbers.front();
 }
 
 std::string text_of(const std::string& name, const Value& value) {
@@ -119,6 +128,7 @@ Model make_model(const ModelOptions& options) {
                                          .spectrum = options.spectrum,
                                          .heads = options.heads,
                                          .aspect = options.aspect,
+                                         .scale = options.scale,
                                          .symmetric = channel->geometry().symmetric()}));
         }
     }
@@ -181,13 +191,14 @@ void read_options(const Record& description, ModelOptions& options) {
     read("layers", channel.layers, count_of);
     read("prior", options.prior, text_of);
     read("residual", channel.residual, number_of);
+    read("scale", options.scale, common_number_of);
     read("spectrum", options.spectrum, text_of);
     read("tokens", channel.tokens, count_of);
     read("width", options.widths, numbers_of);
 }
 
 bool is_option(std::string_view name) {
-    return name == "prior" || name == "channel" || name == "atoms" ||
+    return name == "prior" || name == "channel" || name == "atoms" || name == "bumps" ||
            !takers_of(channels::channel_table(), name).empty() ||
            !takers_of(priors::prior_table(), name).empty();
 }

@@ -5,7 +5,7 @@
 #include "bayesaim/priors/bilinear.hpp"
 #include "bayesaim/priors/ginibre.hpp"
 #include "bayesaim/priors/multi_head.hpp"
-#include "bayesaim/priors/user_spectrum.hpp"
+#include "bayesaim/priors/spectrum_file.hpp"
 #include "bayesaim/priors/wigner.hpp"
 #include "bayesaim/priors/wishart.hpp"
 
@@ -15,22 +15,20 @@ const std::vector<PriorEntry>& prior_table() {
     static const std::vector<PriorEntry> table = {
         {"wishart",
          "tied attention, S = W W^T / sqrt(r d) with W of size d x r and r = width * d",
-         {"width"},
-         [](const PriorOptions& options) { return std::make_unique<Wishart>(options.width); }},
+         {"width", "scale"},
+         [](const PriorOptions& options) { return std::make_unique<Wishart>(options.width, options.scale); }},
         {"wigner",
          "Gaussian orthogonal ensemble, the limit of large width",
          {},
          [](const PriorOptions&) { return std::make_unique<Wigner>(); }},
         {"spectrum",
-         "eigenvalues (untied attention: singular values) from a file, one per line or with a weight, and "
-         "random "
-         "eigenvectors",
+         "eigenvalues (untied attention: singular values) from a text file, one per line, or with weights, "
+         "or with "
+         "weights and variances, or from an estimate that `fit` wrote; random eigenvectors",
          {"spectrum"},
          [](const PriorOptions& options) -> std::unique_ptr<Prior> {
              if (options.spectrum.empty()) throw InvalidArgument("prior spectrum needs a spectrum file");
-             const SpectrumFile file = read_spectrum_file(options.spectrum);
-             if (options.symmetric) return std::make_unique<UserSpectrum>(file.values, file.weights);
-             return std::make_unique<UserSingularValues>(file.values, file.weights);
+             return read_spectrum(options.spectrum, options.symmetric);
          },
          PriorEntry::Matrices::either},
         {"multi-head",
@@ -41,9 +39,9 @@ const std::vector<PriorEntry>& prior_table() {
          }},
         {"bilinear",
          "untied attention, S = W_Q W_K^T / sqrt(r d) with W_Q and W_K of size d x r and r = width * d",
-         {"width", "aspect"},
+         {"width", "aspect", "scale"},
          [](const PriorOptions& options) {
-             return std::make_unique<Bilinear>(options.width, options.aspect);
+             return std::make_unique<Bilinear>(options.width, options.aspect, options.scale);
          },
          PriorEntry::Matrices::general},
         {"ginibre",

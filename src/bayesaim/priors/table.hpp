@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,12 @@ namespace bayesaim::priors {
 /// The options of all priors; each prior uses some of them.
 struct PriorOptions {
     double width = 1;        ///< r / d
-    std::string spectrum{};  ///< name of a file of eigenvalues
+    std::string spectrum{};  ///< name of a file of eigenvalues or of an estimate
     int heads = 2;           ///< M
     double aspect = 1;       ///< d2/d1: dimension of the keys over that of the queries
-    bool symmetric = true;   ///< whether S is symmetric, for priors that can be either
+    double scale = 1;        ///< multiplies S
+    /// Whether S is symmetric, for priors that can be either; if not given, as its file says.
+    std::optional<bool> symmetric{};
 };
 
 struct PriorEntry {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <filesystem>
 #include <span>
-#include <vector>
 
 #include "bayesaim/priors/prior.hpp"
 #include "bayesaim/spectral/atomic_law.hpp"
@@ -44,15 +42,5 @@ class UserSingularValues final : public Prior {
   private:
     spectral::AtomicLaw values_, law_;  // of the values, and of the values with both signs
 };
-
-/// The content of a spectrum file.
-struct SpectrumFile {
-    std::vector<double> values, weights;  ///< as many weights as values
-};
-
-/// Reads one eigenvalue (or singular value) per line, or a value and its weight on every line, separated by blanks or
-/// a comma. Empty lines, and text after a '#', are skipped. Errors name the file and the line.
-SpectrumFile read_spectrum_file(const std::filesystem::path& file);
-UserSpectrum read_spectrum(const std::filesystem::path& file);
 
 }  // namespace bayesaim::priors

@@ -6,6 +6,8 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/random.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
+#include "bayesaim/spectral/marchenko_pastur_law.hpp"
+#include "bayesaim/spectral/scaled_law.hpp"
 
 namespace bayesaim::priors {
 
@@ -18,11 +20,21 @@ Eigen::Index weight_columns(double width, Eigen::Index dim) {
     return static_cast<Eigen::Index>(r);
 }
 
+Wishart::Wishart(double width, double scale)
+    : width_(width),
+      scale_(scale),
+      law_(spectral::scaled(std::make_shared<spectral::MarchenkoPasturLaw>(width), scale)) {}
+
+std::vector<std::pair<std::string, double>> Wishart::parameters() const {
+    if (scale_ == 1) return {{"width", width_}};
+    return {{"width", width_}, {"scale", scale_}};
+}
+
 linalg::Matrix Wishart::sample(Eigen::Index dim, std::uint64_t seed, std::uint64_t index,
                                ThreadPool& pool) const {
     const Eigen::Index columns = weight_columns(width_, dim);
     const RandomStream stream(seed, Purpose::weights, index);
-    return linalg::gram(1 / std::sqrt(static_cast<double>(columns) * static_cast<double>(dim)),
+    return linalg::gram(scale_ / std::sqrt(static_cast<double>(columns) * static_cast<double>(dim)),
                         linalg::gaussian_matrix(dim, columns, stream, pool));
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -103,6 +104,29 @@ std::vector<Bump> BumpLaw::bumps() const {
     for (std::size_t i = 0; i < size_; ++i)
         result.push_back({centres_[i] + mean_, weights_[i], variances_[i]});
     return result;
+}
+
+double BumpLaw::cumulative(double x) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+        const double u = x - centres_[i];
+        if (u >= radii_[i]) {
+            sum += weights_[i];
+        } else if (u > -radii_[i]) {
+            const double t = u / radii_[i];
+            sum += weights_[i] * (0.5 + (t * std::sqrt(1 - t * t) + std::asin(t)) * std::numbers::inv_pi);
+        }
+    }
+    return sum;
+}
+
+double BumpLaw::quantile(double level) const {
+    check_between("level of a quantile", level, 0, 1);
+    double low = support_.front().low, high = support_.back().high;
+    // Ends when no number is between them; at rounding of the weights, at the upper end.
+    for (double middle = 0.5 * (low + high); low < middle && middle < high; middle = 0.5 * (low + high))
+        (cumulative(middle) >= level ? high : low) = middle;
+    return high + mean_;
 }
 
 Transform BumpLaw::stieltjes(Complex z) const {

@@ -36,10 +36,16 @@ class BumpLaw final : public SpectralLaw {
     /// 1e-6 or so in mass and mmse/D, and takes about half the time of 1e-13.
     double quadrature_accuracy() const override { return 1e-7; }
 
+    /// Smallest x with mu(-inf, x] >= level, to rounding, in the original (not centred) coordinate. With
+    /// t = (x - centre)/2b a semicircle has F = 1/2 + (t sqrt(1 - t^2) + asin t)/pi.
+    double quantile(double level) const;
+
     /// In the original (not centred) coordinate, ascending.
     std::vector<Bump> bumps() const;
 
   private:
+    double cumulative(double x) const;  // mu(-inf, x] of the centred law
+
     std::vector<double> centres_, weights_, variances_;  // centred, ascending; filled up with weight 0
     std::vector<double> radii_;                          // 2b
     std::size_t size_ = 0;

@@ -66,4 +66,11 @@ std::vector<CurveBulk> ScaledLaw::known_bulks(double noise_variance) const {
     return bulks;
 }
 
+std::shared_ptr<const SpectralLaw> scaled(std::shared_ptr<const SpectralLaw> law, double factor) {
+    check_positive("scale", factor);
+    check_between("scale", factor, 1e-10, 1e10);  // noise variances, of the size of its square, end at 1e30
+    if (factor == 1) return law;
+    return std::make_shared<ScaledLaw>(std::move(law), factor);
+}
+
 }  // namespace bayesaim::spectral

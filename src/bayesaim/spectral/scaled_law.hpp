@@ -31,10 +31,20 @@ class ScaledLaw final : public SpectralLaw {
         return factor_ * factor_ * law_->smallest_resolved_noise();
     }
     std::vector<CurveBulk> known_bulks(double noise_variance) const override;
+    double aspect() const override { return law_->aspect(); }
+    std::optional<double> known_free_entropy(double inverse_noise_variance) const override {
+        return law_->known_free_entropy(factor_ * factor_ * inverse_noise_variance);
+    }
+
+    const SpectralLaw& law() const { return *law_; }  ///< of x
+    double factor() const { return factor_; }
 
   private:
     std::shared_ptr<const SpectralLaw> law_;
     double factor_;
 };
+
+/// The law of factor * x: the given law itself if the factor is 1.
+std::shared_ptr<const SpectralLaw> scaled(std::shared_ptr<const SpectralLaw> law, double factor);
 
 }  // namespace bayesaim::spectral

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/model/model.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -82,6 +83,17 @@ TEST(MakeModel, OfEveryPriorIsDescribedAsItIsMade) {
         EXPECT_EQ(describe(model).contains("heads"), takes(entry, "heads"));
         expect_same_again(options);
     }
+}
+
+TEST(MakeModel, ScaleIsDescribedUnlessItIsOne) {
+    ModelOptions options{.widths = {0.5}, .scale = 2};
+    EXPECT_EQ(*describe(make_model(options)).find("scale"), Value(2.0));
+    EXPECT_EQ(make_model(options).prior(0).law().mean(), 2 * std::sqrt(0.5));
+    expect_same_again(options);
+    options.channel = "deep-softmax";
+    EXPECT_EQ(*describe(make_model(options)).find("scale"), Value(Value::List{2.0, 2.0}));
+    expect_same_again(options);
+    EXPECT_FALSE(describe(make_model({.widths = {0.5}})).contains("scale"));
 }
 
 TEST(MakeModel, LayersMayDifferInWidth) {
@@ -183,6 +195,7 @@ TEST(ReadOptions, RejectsValuesOfTheWrongType) {
     expect_invalid(reading("width", "0.4;0.8"),
                    "attribute width must be a number, or one for each layer: 0.4,0.8");
     expect_invalid(reading("width", "0.4,"), "attribute width must be");
+    expect_invalid(reading("scale", "1,2"), "attribute scale must be the same number for all layers, got 2");
     expect_invalid(reading("width", Value::List{0.4, "wide"}), "attribute width must be a number");
 }
 
@@ -199,6 +212,7 @@ TEST(TakesOption, IsThatOfTheChannelOrOfThePrior) {
     EXPECT_EQ(owners_of_option("layers"), "channel deep-softmax or deep-seq2seq");
     EXPECT_EQ(owners_of_option("beta"), "channel softmax, deep-softmax, deep-seq2seq or multi-head");
     EXPECT_EQ(owners_of_option("width"), "prior wishart, multi-head or bilinear");
+    EXPECT_EQ(owners_of_option("scale"), "prior wishart or bilinear");
     EXPECT_EQ(owners_of_option("spectrum"), "prior spectrum");
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "bayesaim/linalg/symmetric_eigen.hpp"
+#include "bayesaim/priors/spectrum_file.hpp"
 
 #include "support/expect_invalid.hpp"
 #include "support/temporary_file.hpp"
@@ -17,7 +18,7 @@ namespace {
 using test::expect_invalid;
 using test::TemporaryFile;
 
-double parameter(const UserSpectrum& prior, const std::string& name) {
+double parameter(const Prior& prior, const std::string& name) {
     for (const auto& [key, value] : prior.parameters()) {
         if (key == name) return value;
     }
@@ -26,29 +27,29 @@ double parameter(const UserSpectrum& prior, const std::string& name) {
 
 TEST(ReadSpectrum, TakesOneEigenvaluePerLine) {
     const TemporaryFile file("1\n-2.5\n+1.5\n1e1\n");
-    const UserSpectrum prior = read_spectrum(file.path());
-    EXPECT_EQ(prior.name(), "spectrum");
-    EXPECT_EQ(parameter(prior, "atoms"), 4);
-    EXPECT_DOUBLE_EQ(parameter(prior, "mean"), 2.5);
-    EXPECT_DOUBLE_EQ(parameter(prior, "second_moment"), (1 + 6.25 + 2.25 + 100) / 4);
+    const auto prior = read_spectrum(file.path());
+    EXPECT_EQ(prior->name(), "spectrum");
+    EXPECT_EQ(parameter(*prior, "atoms"), 4);
+    EXPECT_DOUBLE_EQ(parameter(*prior, "mean"), 2.5);
+    EXPECT_DOUBLE_EQ(parameter(*prior, "second_moment"), (1 + 6.25 + 2.25 + 100) / 4);
 }
 
 TEST(ReadSpectrum, TakesWeights) {
     for (const char* content :
          {"1 0.25\n3 0.75\n", "1,0.25\n3,0.75\n", "1\t0.25\n 3 ,  0.75  ", "3 7.5e-1\n1 .25"}) {
         const TemporaryFile file(content);
-        const UserSpectrum prior = read_spectrum(file.path());
-        EXPECT_EQ(parameter(prior, "atoms"), 2) << content;
-        EXPECT_DOUBLE_EQ(prior.law().mean(), 2.5) << content;
-        EXPECT_DOUBLE_EQ(prior.law().variance(), 0.75) << content;
+        const auto prior = read_spectrum(file.path());
+        EXPECT_EQ(parameter(*prior, "atoms"), 2) << content;
+        EXPECT_DOUBLE_EQ(prior->law().mean(), 2.5) << content;
+        EXPECT_DOUBLE_EQ(prior->law().variance(), 0.75) << content;
     }
 }
 
 TEST(ReadSpectrum, SkipsCommentsEmptyLinesAndCarriageReturns) {
     const TemporaryFile file("# eigenvalues\r\n\r\n1 # one\r\n   \r\n  3\r\n#4\n");
-    const UserSpectrum prior = read_spectrum(file.path());
-    EXPECT_EQ(parameter(prior, "atoms"), 2);
-    EXPECT_DOUBLE_EQ(prior.law().mean(), 2);
+    const auto prior = read_spectrum(file.path());
+    EXPECT_EQ(parameter(*prior, "atoms"), 2);
+    EXPECT_DOUBLE_EQ(prior->law().mean(), 2);
 }
 
 TEST(ReadSpectrum, NamesFileAndLineOfWhatIsWrong) {
@@ -64,11 +65,12 @@ TEST(ReadSpectrum, NamesFileAndLineOfWhatIsWrong) {
     expect_error("1e999\n", ":1", " must be a number, got '1e999'");
     expect_error("# a\n\nnan\n", ":3", " must be a finite number, got nan");
     expect_error("inf\n", ":1", " must be a finite number, got inf");
-    expect_error("1 0.5 2\n", ":1", " must be an eigenvalue, or an eigenvalue and its weight, got 3 numbers");
-    expect_error("1 0.5\n2\n", ":2",
-                 " must be like the lines before: weights on every line or on none, got 1 number(s)");
-    expect_error("1\n2 0.5\n", ":2",
-                 " must be like the lines before: weights on every line or on none, got 2 number(s)");
+    expect_error(
+        "1 0.5 2 3\n", ":1",
+        " must be an eigenvalue, if you like with its weight, or with weight and variance, got 4 numbers");
+    expect_error("1 0.5\n2\n", ":2", " must be like the lines before: 2 number(s), got 1 number(s)");
+    expect_error("1\n2 0.5\n", ":2", " must be like the lines before: 1 number(s), got 2 number(s)");
+    expect_error("1 0.5 0\n2 0.5\n", ":2", " must be like the lines before: 3 number(s), got 2 number(s)");
 }
 
 TEST(ReadSpectrum, RefusesWeightsThatAreNotProbabilities) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "bayesaim/data/hdf5_file.hpp"
+#include "bayesaim/core/hdf5_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +14,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/version.hpp"
 
-namespace bayesaim::data {
+namespace bayesaim {
 namespace {
 
 using Handle = Hdf5Handle;
@@ -164,7 +164,7 @@ QuietHdf5::~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
 
 // ---- writing ---------------------------------------------------------------------------------------------
 
-Hdf5Writer::Hdf5Writer(const std::string& file, Eigen::Index bytes)
+Hdf5Writer::Hdf5Writer(const std::string& file, std::ptrdiff_t bytes)
     : partial_(file, static_cast<std::size_t>(bytes) + 65536),
       handle_(create_file(partial_.name()), H5Fclose) {
     check(handle_.valid());
@@ -271,4 +271,4 @@ Attributes Hdf5Reader::attributes() const {
     return result;
 }
 
-}  // namespace bayesaim::data
+}  // namespace bayesaim

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "bayesaim/core/attributes.hpp"
 #include "bayesaim/core/files.hpp"
-#include "bayesaim/data/attributes.hpp"
-#include "bayesaim/data/input_file.hpp"
-#include "bayesaim/data/tokens.hpp"
+#include "bayesaim/core/input_file.hpp"
 
 /// HDF5 files of arrays with three dimensions and attributes of the root group. The first dimension counts
 /// samples (or layers, or starts); arrays are read and written block by block. A bad input file throws
 /// InvalidArgument with one line that names the file and the array. A file that cannot be written throws
 /// std::runtime_error and is removed. HDF5 is not thread-safe: use these from one thread.
-namespace bayesaim::data {
+namespace bayesaim {
 
 /// An HDF5 identifier and the function that closes it; invalid if the call that made it failed.
 class Hdf5Handle {
@@ -52,7 +52,7 @@ class QuietHdf5 {
 class Hdf5Writer {
   public:
     /// `bytes` is the total size of the arrays.
-    Hdf5Writer(const std::string& file, Eigen::Index bytes);
+    Hdf5Writer(const std::string& file, std::ptrdiff_t bytes);
 
     /// Writes an array. `fill(range)` returns a pointer to its samples, valid until the next call.
     void write(const char* name, const Shape& shape, Precision precision,
@@ -92,4 +92,4 @@ class Hdf5Reader final : public InputFile {
     Hdf5Handle handle_;
 };
 
-}  // namespace bayesaim::data
+}  // namespace bayesaim

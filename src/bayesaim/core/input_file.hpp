@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bayesaim/core/attributes.hpp"
+#include "bayesaim/core/parallel.hpp"
+#include "bayesaim/core/precision.hpp"
+
+/// Files of arrays with three dimensions and attributes, of any kind: core/hdf5_file.hpp,
+/// data/numpy_file.hpp. The first dimension counts samples (or layers, or starts); arrays are read block by
+/// block. A bad file throws InvalidArgument with one line that names the file and the array.
+namespace bayesaim {
+
+using Shape = std::array<std::ptrdiff_t, 3>;
+std::string to_string(const Shape& shape);
+
+/// The numbers of an array in an open file.
+class StoredValues {
+  public:
+    virtual ~StoredValues() = default;
+
+    /// Writes all numbers to `out`, the last index fastest. Calls done(range) when these samples are there;
+    /// the ranges follow each other from 0 on. Returns whether the file could be read.
+    using Done = std::function<void(Range)>;
+    virtual bool read(double* out, const Done& done) const = 0;
+    virtual bool read(float* out, const Done& done) const = 0;
+};
+
+/// An array as its file describes it; nothing is checked but that it has numbers.
+struct StoredArray {
+    std::vector<std::uint64_t> sizes;
+    Precision precision = Precision::double_precision;  ///< sufficient for the type in the file
+    std::shared_ptr<const StoredValues> values;
+};
+
+/// An array of an input file, whose shape is checked.
+struct InputArray {
+    std::string title;  ///< file and name, for messages
+    std::string name;   ///< name alone, for messages
+    Shape shape{};
+    Precision precision = Precision::double_precision;
+    std::shared_ptr<const StoredValues> values;
+};
+
+class InputFile {
+  public:
+    virtual ~InputFile() = default;
+
+    virtual bool has(const std::string& name) const = 0;
+    /// Attributes that are one number or one text.
+    virtual Attributes attributes() const = 0;
+
+    /// Throws unless the file has this array of numbers, with three dimensions (named for messages), not
+    /// empty and not absurdly large. If a matrix is allowed, it becomes an array of one sample.
+    enum class Matrices { refused, allowed };
+    InputArray array(const std::string& name, const char* dimensions,
+                     Matrices matrices = Matrices::refused) const;
+
+  protected:
+    /// Messages call an array '{file}': {word} {prefix}{name}.
+    InputFile(const std::string& file, std::string_view word, std::string_view prefix);
+
+  private:
+    /// The array of this name, which exists. Throws if it is not an array of numbers.
+    virtual StoredArray open(const std::string& name, const std::string& title) const = 0;
+
+    std::string file_, word_, prefix_;
+};
+
+/// Reads a whole array, block by block, into the destination. Every number must be finite; of
+/// `logarithms` minus infinity is taken too.
+template <class Scalar>  // double or float
+void read_all(const InputArray& array, Scalar* out, bool logarithms = false);
+
+/// The text without control characters: messages have one line, and texts of files become part of them.
+std::string printable(std::string text);
+
+}  // namespace bayesaim
