@@ -68,13 +68,17 @@ set(public_headers
     data/dataset.hpp
     data/dataset_file.hpp
     data/encoder.hpp
+    data/linear_terms.hpp
     data/token_statistics.hpp
     data/tokens.hpp
     data/whitening.hpp
 
     estimators/amp.hpp
     estimators/averaged_gradient_descent.hpp
+    estimators/diagnostics.hpp
+    estimators/fit.hpp
     estimators/gradient_descent.hpp
+    estimators/learning.hpp
     estimators/prediction.hpp
 
     figures/gnuplot.hpp

@@ -6,7 +6,9 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/dataset_file.hpp"
+#include "bayesaim/estimators/fit.hpp"
 #include "bayesaim/estimators/prediction.hpp"
+#include "bayesaim/spectral/bump_law.hpp"
 
 #include "program/commands.hpp"
 #include "program/interrupt.hpp"
@@ -16,10 +18,15 @@
 namespace bayesaim::program {
 namespace {
 
+using estimators::Family;
+
 struct Arguments : CommonArguments {
     ModelArguments model;
     std::string file;
     AmpArguments amp;
+    double holdout = 0.1;
+    bool tokens_as_given = false;
+    std::vector<Family> families = {Family::given};  // the candidates for the law of S
 };
 
 /// Names attributes of the file that have no meaning here, and settings that neither the file nor the command
@@ -34,14 +41,12 @@ void remark_on(const Record& attributes, const Arguments& arguments) {
             fmt::print(stderr, "bayesaim: attribute '{}' of '{}' is not known and is ignored\n", name,
                        arguments.file);
     }
-    const auto taken = [&](const char* name, double value) {
-        if (model::takes_option(options, name) && !attributes.contains(name) &&
-            !arguments.model.command.given(fmt::format("--{}", name)))
-            fmt::print(stderr, "bayesaim: '{}' does not give {}; it is taken as {:g}\n", arguments.file, name,
-                       value);
-    };
-    taken("width", options.widths.front());
-    taken("beta", options.channel_options.beta);
+    if (model::takes_option(options, "beta") && !attributes.contains("beta") &&
+        !arguments.model.command.given("--beta")) {
+        fmt::print(stderr, "bayesaim: '{}' does not give beta; it is taken as {:g}{}\n", arguments.file,
+                   options.channel_options.beta,
+                   arguments.families.front() == Family::given ? "" : ", so that S stands for beta S");
+    }
 }
 
 /// The command line overrides the attributes of the file, which override the defaults.
@@ -71,60 +76,140 @@ void complete_from(const data::DatasetHeader& header, Arguments& arguments) {
     }
 }
 
-int run(Arguments arguments) {
-    arguments.amp.check();
-    const data::DatasetHeader header = data::read_dataset_header(arguments.file);
-    check_output_file(arguments.output, {arguments.file});
-    complete_from(header, arguments);
-    const model::Model model = arguments.model.make();
-    const data::DatasetContents contents = data::read_dataset(arguments.file, model.channel());
-    if (!arguments.quiet) remark_on(data::record_of(header.attributes), arguments);
-    ThreadPool pool(arguments.thread_count());
-    Progress progress(arguments.quiet, 1);
-    catch_interrupts();
-    estimators::AmpOptions options = arguments.amp.options;
-    options.progress = [&](const estimators::AmpIteration& now) {
-        progress.update(
-            static_cast<double>(now.iteration) / options.max_iterations,
-            fmt::format("iteration {}, predicted error {:.6f}", now.iteration, now.predicted_error.trace()));
-        return !interrupted();
-    };
-    const estimators::AmpResult result =
-        estimators::run_amp(contents.data, model.laws(), model.channel(), options, pool);
-    progress.clear();
-
-    const std::string status(to_string(result.status));
-    const Record description = model::describe(model);
-    data::Estimate estimate{result.estimates, result.predicted_error, data::attributes_of(description)};
-    estimate.attributes["alpha"] = contents.data.alpha();
-    estimate.attributes["iterations"] = static_cast<std::uint64_t>(result.record.size());
-    estimate.attributes["status"] = status;
-    data::write_estimate(arguments.output, estimate);
-
-    Report report{"fit", description};
-    report.configuration["file"] = arguments.file;
-    arguments.amp.describe(report.configuration);
-    const auto fitted = estimators::predict(*contents.data.tokens, contents.data.keys(), result.estimates,
-                                            0 * result.predicted_error, model.channel(), pool);
-    const channels::Rows outputs = channels::output_values(model.channel(), contents.data.outputs);
-    Record point = {{"alpha", contents.data.alpha()},
-                    {"dim", header.dim},
-                    {"samples", header.samples},
-                    {"predicted_error", result.predicted_error.trace()},
-                    {"measured_error", nullptr}};
-    if (model.channel().components() > 1)
-        point["predicted_layer_errors"] = linalg::diagonal_value(result.predicted_error);
-    if (!contents.weights.empty()) {
-        const linalg::Overlap error =
-            data::estimation_errors(model.channel().geometry(), result.estimates, contents.weights);
-        point["measured_error"] = error.trace();
-        if (model.channel().components() > 1) point["measured_layer_errors"] = linalg::diagonal_value(error);
+/// What is learned: the law of S if the prior is `learn`, or if it has a width that nobody gives.
+void choose_families(const Record& attributes, Arguments& arguments) {
+    ModelArguments& model = arguments.model;
+    model::ModelOptions& options = model.options;
+    const bool typed = model.command.given("--prior");
+    if (options.prior == "learn") {
+        if (model.command.given("--width")) throw_conflict("--width", "--prior learn");
+        options.prior = model::ModelOptions{}.prior;
+        arguments.families = {Family::gaussian, Family::smooth, Family::fine};
+    } else {
+        const bool known = attributes.contains("width") || model.command.given("--width");
+        const bool open =
+            model.learned.contains("width") || (!known && model::takes_option(options, "width"));
+        if (!open || options.channel == "multi-head" || options.aspect != 1) return;
+        arguments.families = {Family::weights};
+        // Nobody says that S is a product of weights.
+        if (!typed && !attributes.contains("prior") && !model.learned.contains("width"))
+            arguments.families = {Family::weights, Family::gaussian, Family::smooth, Family::fine};
     }
-    point["training_fit"] = estimators::mean_squared_distance(fitted.plug_in, outputs);
-    point["iterations"] = result.record.size();
-    point["status"] = status;
-    report.points.push_back(std::move(point));
-    publish(report, arguments.format, "");
+    if (model.learned.contains("beta")) {
+        if (arguments.families.front() != Family::weights)
+            throw_inapplicable("--beta learn", "--prior wishart or bilinear of learned width",
+                               "no other prior fixes the scale of S");
+        arguments.families = {Family::weights};
+        options.channel_options.beta = 1;
+    }
+}
+
+/// Too few samples for a tenth of them to say something: 20, if that leaves twice as many to learn from. Otherwise
+/// none, where nothing is learned.
+double share_held_out(const Arguments& arguments, Eigen::Index samples) {
+    constexpr Eigen::Index fewest = 20;
+    if (arguments.model.command.given("--holdout")) return arguments.holdout;
+    const auto count = static_cast<double>(samples);
+    if (arguments.holdout * count >= fewest) return arguments.holdout;
+    if (samples >= 3 * fewest) return fewest / count;
+    return arguments.families.front() == Family::given ? 0 : arguments.holdout;
+}
+
+/// What was learned about the prior and the channel, in the names of the model.
+Record learned_values(const estimators::FitResult& result, const Arguments& arguments, bool symmetric) {
+    Record values;
+    if (result.learned.family != Family::given) {
+        if (result.learned.width) {
+            values["prior"] = symmetric ? "wishart" : "bilinear";
+            values["width"] = *result.learned.width;
+            values["scale"] = *result.learned.scale;
+        } else {
+            values["prior"] = std::string(to_string(result.learned.family));
+            values["second_moment"] =
+                result.learned.law ? Value(result.learned.law->second_moment()) : Value();
+        }
+    }
+    if (arguments.model.learned.contains("label_noise")) values["label_noise"] = result.label_noise;
+    return values;
+}
+
+const estimators::HeldOutFit* held_out(const estimators::FitResult& result) {
+    return result.candidates.empty() ? nullptr : &result.candidates[result.chosen].held_out;
+}
+
+/// For programs: one value under each name.
+Record in_numbers(const estimators::FitResult& result, const Record& learned) {
+    Record record;
+    std::string text;
+    for (const auto& [name, value] : learned) {
+        record[fmt::format("learned_{}", name)] = value;
+        text += (text.empty() ? "" : ", ") + name + " " +
+                (value.as<std::string>() ? *value.as<std::string>()
+                                         : fmt::format("{:.6g}", value.number().value_or(0)));
+    }
+    record["learned"] = text.empty() ? Value() : Value(text);
+    const estimators::HeldOutFit none, *held = held_out(result);
+    if (held == nullptr) held = &none;
+    record.update({{"holdout_ratio", held->ratio}, {"holdout_z", held->z}, {"holdout_error", held->error}});
+    Value::List names, losses;
+    for (const estimators::Candidate& candidate : result.candidates) {
+        names.emplace_back(std::string(to_string(candidate.family)));
+        losses.emplace_back(candidate.held_out.loss);
+    }
+    record.update({{"candidates", std::move(names)},
+                   {"candidate_losses", std::move(losses)},
+                   {"spectral_misfit", result.spectral_misfit},
+                   {"token_whiteness", result.tokens.queries.whiteness},
+                   {"token_length_spread", result.tokens.queries.length_spread},
+                   {"tokens_whitened", result.tokens.whitened},
+                   {"verdict", result.verdict.text}});
+    return record;
+}
+
+/// For readers: each number with its value for the right model.
+Record in_words(const estimators::FitResult& result, const Record& learned) {
+    Record record;
+    const Record numbers = in_numbers(result, learned);
+    if (const Value* text = numbers.find("learned"); text != nullptr && !text->absent())
+        record["learned"] = *text;
+    if (result.candidates.size() > 1) {
+        std::string text;
+        for (const estimators::Candidate& candidate : result.candidates)
+            text += fmt::format(
+                "{}{} {:.4g}{}", text.empty() ? "" : ", ", to_string(candidate.family),
+                candidate.held_out.loss,
+                succeeded(candidate.status) ? "" : fmt::format(" ({})", to_string(candidate.status)));
+        record["candidates"] = "held-out loss: " + text;
+    }
+    if (const estimators::HeldOutFit* held = held_out(result); held != nullptr && held->z) {
+        record["holdout"] =
+            held->ratio
+                ? fmt::format(
+                      "residuals are {:.3f} of what is promised (right model: 1 +- {:.3f}), z = {:.1f}",
+                      *held->ratio, std::abs((*held->ratio - 1) / *held->z), *held->z)
+                : fmt::format("z = {:.1f} (right model: 0 +- 1)", *held->z);
+    } else if (held != nullptr && held->error) {
+        record["holdout"] = fmt::format("residuals vanish: error {:.1e}", *held->error);
+    }
+    if (result.spectral_misfit)
+        record["spectrum"] =
+            fmt::format("d KS = {:.1f} (right model: about 2.5, at most 4)", *result.spectral_misfit);
+    const data::TokenStatistics& tokens = result.tokens.queries;
+    std::string done;
+    if (result.tokens.whitened)
+        done = fmt::format("; made white (covariance of condition {:.3g})", result.tokens.condition);
+    if (result.tokens.one_length) done += "; taken at one length";
+    const data::TermChoice& terms = result.tokens.terms;
+    if (terms.query || terms.key) done += "; linear terms of the tokens are fitted";
+    if (terms.diagonal) done += "; an offset of the diagonal is fitted";
+    record["tokens"] = fmt::format("whiteness z = {:.1f} (white: 0 +- 1), gamma = {:.2f} (normal: 1){}",
+                                   tokens.whiteness, tokens.length_spread, done);
+    record["verdict"] = result.verdict.text;
+    return record;
+}
+
+/// The exit code, and a remark on a run that did not reach its end.
+int conclude(const Arguments& arguments, const estimators::FitResult& result, const std::string& status) {
     const bool good = succeeded(result.status);
     if (!good && !interrupted() && !arguments.quiet) {
         fmt::print(stderr, "bayesaim: AMP did not converge (status {}); {}\n", status,
@@ -132,8 +217,113 @@ int run(Arguments arguments) {
                        ? "the data do not look like this model, see docs/transformers.md"
                        : "give it more --iterations");
     }
-    return exit_code(good || !arguments.strict, interrupted(),
+    if (good && !result.verdict.fits && !interrupted() && !arguments.quiet)
+        fmt::print(stderr, "bayesaim: the model does not fit: {}\n", result.verdict.text);
+    // An unfinished run has no verdict.
+    const bool refuted = !result.verdict.fits && (good || result.status == Termination::diverged);
+    return exit_code(!refuted && (good || !arguments.strict), interrupted(),
                      fmt::format("the last estimate is in '{}'", arguments.output));
+}
+
+int run(Arguments arguments) {
+    arguments.amp.check();
+    if (arguments.holdout != 0) check_between("--holdout", arguments.holdout, 0, 0.9);
+    const data::DatasetHeader header = data::read_dataset_header(arguments.file);
+    check_output_file(arguments.output, {arguments.file});
+    complete_from(header, arguments);
+    const Record attributes = data::record_of(header.attributes);
+    choose_families(attributes, arguments);
+    const model::Model model = arguments.model.make();
+    const bool symmetric = model.channel().geometry().symmetric();
+    const data::DatasetContents contents = data::read_dataset(arguments.file, model.channel());
+    if (!arguments.quiet) remark_on(attributes, arguments);
+    ThreadPool pool(arguments.thread_count());
+    Progress progress(arguments.quiet, 1);
+    catch_interrupts();
+
+    estimators::FitOptions options;
+    options.families = arguments.families;
+    options.learn_label_noise = arguments.model.learned.contains("label_noise");
+    options.holdout = model.layers() > 1 ? 0 : share_held_out(arguments, header.samples);
+    options.seed = arguments.seed;
+    options.tokens_as_given = arguments.tokens_as_given;
+    options.amp = arguments.amp.options;
+    options.amp.progress = [&](const estimators::AmpIteration& now) {
+        progress.update(
+            static_cast<double>(now.iteration) / options.amp.max_iterations,
+            fmt::format("iteration {}, predicted error {:.6f}", now.iteration, now.predicted_error.trace()));
+        return !interrupted();
+    };
+    const auto channel_of = [&](double label_noise) -> std::shared_ptr<const channels::Channel> {
+        channels::ChannelOptions of_channel = arguments.model.options.channel_options;
+        of_channel.label_noise = label_noise;
+        return channels::make_channel(arguments.model.options.channel, of_channel);
+    };
+    const estimators::FitResult result =
+        estimators::fit(contents.data, channel_of, arguments.model.options.channel_options.label_noise,
+                        model.laws(), options, pool);
+    progress.clear();
+    if (result.estimates.empty()) return exit_code(true, interrupted(), "nothing was written");
+    const auto channel = channel_of(result.label_noise);
+
+    const std::string status(to_string(result.status));
+    const bool learned_law = result.learned.family != Family::given;
+    Record description = model::describe(model);
+    if (learned_law) {
+        for (const char* name : {"prior", "width", "scale", "heads", "atoms"}) description.erase(name);
+    }
+    const Record learned = learned_values(result, arguments, symmetric);
+    if (const Value* noise = learned.find("label_noise")) description["label_noise"] = *noise;
+    data::Estimate estimate{result.estimates, result.predicted_error, data::attributes_of(description)};
+    for (const auto& [name, value] : learned) {
+        if (name != "second_moment") estimate.attributes[name] = value;
+    }
+    if (learned_law && !result.learned.width) {
+        estimate.attributes["prior"] = "spectrum";
+        if (const auto* law = dynamic_cast<const spectral::BumpLaw*>(result.learned.law.get()))
+            estimate.law = law->bumps();
+    }
+    estimate.terms = result.terms;
+    if (result.tokens.whitened)
+        estimate.attributes["white_overlap"] =
+            result.white_estimate.squaredNorm() / static_cast<double>(result.white_estimate.rows());
+    estimate.attributes["alpha"] = contents.data.alpha();
+    estimate.attributes["iterations"] = static_cast<std::uint64_t>(result.iterations);
+    estimate.attributes["status"] = status;
+    estimate.attributes["verdict"] = result.verdict.text;
+    data::write_estimate(arguments.output, estimate);
+
+    Report report{"fit", description};
+    report.configuration["file"] = arguments.file;
+    arguments.amp.describe(report.configuration);
+    if (options.holdout > 0)
+        report.configuration.update({{"holdout", options.holdout}, {"seed", options.seed}});
+    const auto fitted = estimators::predict(*contents.data.tokens, contents.data.keys(), result.estimates,
+                                            0 * result.predicted_error, *channel, pool, result.terms);
+    const channels::Rows outputs = channels::output_values(*channel, contents.data.outputs);
+    Record point = {{"alpha", contents.data.alpha()},
+                    {"dim", header.dim},
+                    {"samples", header.samples},
+                    {"predicted_error", result.predicted_error.trace()},
+                    {"measured_error", nullptr}};
+    if (channel->components() > 1)
+        point["predicted_layer_errors"] = linalg::diagonal_value(result.predicted_error);
+    if (!contents.weights.empty()) {
+        const linalg::Overlap error = estimators::measured_error(result, *channel, contents.weights);
+        point["measured_error"] = error.trace();
+        if (channel->components() > 1) point["measured_layer_errors"] = linalg::diagonal_value(error);
+    }
+    point["training_fit"] = estimators::mean_squared_distance(fitted.plug_in, outputs);
+    point["iterations"] = result.iterations;
+    if (arguments.format == "table") {
+        report.summary = in_words(result, learned);
+    } else {
+        point.update(in_numbers(result, learned));
+    }
+    point["status"] = status;
+    report.points.push_back(std::move(point));
+    publish(report, arguments.format, "");
+    return conclude(arguments, result, status);
 }
 
 }  // namespace
@@ -141,20 +331,32 @@ int run(Arguments arguments) {
 void add_fit(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
         "fit", "Estimate the weight matrices of a dataset file by approximate message passing", run);
-    command.text("file", arguments.file, "HDF5 file: /tokens, /outputs (softmax: /log_outputs)", "FILE.h5")
+    command.text("file", arguments.file, "HDF5 or npz file: tokens, outputs (softmax: log_outputs)", "FILE")
         .required();
+    arguments.model.learnable = true;
     arguments.model.add_channel_to(command);
     arguments.model.add_prior_to(command);
-    for (const char* option : {"--channel", "--prior", "--width", "--tokens"})
+    for (const char* option : {"--channel", "--prior", "--tokens"})
         command.option(option).default_text("as in FILE");
+    command.option("--width").default_text("as in FILE, or learn");
+    command.number(
+        "--holdout", arguments.holdout,
+        "share of the samples that is held out, to choose the prior and to test the fit (0: none)");
+    command.flag("--tokens-as-given", arguments.tokens_as_given,
+                 "no whitening of the tokens, no linear terms of the indices");
     arguments.amp.add_to(command);
-    arguments.add_without_seed_to(command);
+    arguments.add_to(command);
+    command.option("--seed").description("seed of the choice of held-out samples");
     command.option("--output")
         .required()
         .type_name("ESTIMATE.h5")
-        .description("HDF5 file to write: the estimate as /weights, attributes predicted_error, status");
+        .description(
+            "HDF5 file to write: the estimate as /weights, attributes predicted_error, status, verdict");
     command.footer(
         "Attributes of the file give channel, prior and their parameters; options override them.\n"
+        "A width that nobody gives is learned; --prior learn takes any spectrum. If nobody gives a prior, "
+        "held-out\n"
+        "samples choose. Exit code 2: the data are not those of this model.\n"
         "Example:\n  bayesaim fit data.h5 --output estimate.h5");
 }
 

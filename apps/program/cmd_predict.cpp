@@ -66,7 +66,7 @@ int run(const Arguments& arguments) {
         data::read_dataset(arguments.token_file, *channel, data::Outputs::optional);
     ThreadPool pool(arguments.thread_count());
     const auto prediction = estimators::predict(*contents.data.tokens, contents.data.keys(), estimate.weights,
-                                                estimate.error, *channel, pool);
+                                                estimate.error, *channel, pool, estimate.terms);
 
     if (const auto status = data::text_attribute(estimate.attributes, "status");
         status && !is_success(*status) && !arguments.quiet) {
@@ -82,9 +82,11 @@ int run(const Arguments& arguments) {
     if (estimate.error.trace() > 0) {
         const std::vector<linalg::Matrix> nothing(estimate.weights.size(),
                                                   linalg::Matrix::Zero(dim, key_dim));
-        expected = channel->generalization(
-            {data::estimation_errors(channel->geometry(), estimate.weights, nothing), estimate.error},
-            {.pool = &pool});
+        linalg::Overlap overlap = data::estimation_errors(channel->geometry(), estimate.weights, nothing);
+        // Errors are promised for white tokens; the overlap of their estimate stands in the file.
+        if (const auto white = data::number_attribute(estimate.attributes, "white_overlap"))
+            overlap *= *white / overlap.trace();
+        expected = channel->generalization({overlap, estimate.error}, {.pool = &pool});
     }
     // Outputs of the file contain label noise, which no prediction can know.
     const double noise = data::number_attribute(estimate.attributes, "label_noise").value_or(0) *
@@ -107,8 +109,11 @@ int run(const Arguments& arguments) {
         if (const auto found = estimate.attributes.find(name); found != estimate.attributes.end())
             attributes.insert(*found);
     }
-    data::write_predictions(arguments.output, prediction.bayes_optimal, prediction.plug_in, header.tokens,
-                            attributes);
+    const channels::Rows omega =
+        estimators::predicted_indices(contents.data, estimate.weights, estimate.terms, *channel, pool);
+    data::write_predictions(arguments.output, prediction.bayes_optimal, prediction.plug_in,
+                            estimators::prediction_deviation(omega, estimate.error, *channel, pool),
+                            header.tokens, attributes);
     publish(report, arguments.format, "");
     return 0;
 }

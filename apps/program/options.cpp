@@ -66,6 +66,20 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
         if (owners.size() < taken_.size()) help += fmt::format(" ({})", fmt::join(owners, ", "));
         if constexpr (std::is_same_v<decltype(value), int&>) {
             to.count(option_of(name), value, value == 0 ? 0 : 1, help);
+        } else if (learnable) {
+            const std::string option = option_of(name), key = name;
+            to.parsed(
+                  option,
+                  [this, option, key, &value](const std::string& text) {
+                      if (text == "learn") {
+                          learned.insert(key);
+                      } else {
+                          value = parse_number(option, "a number or learn", text);
+                      }
+                  },
+                  help + ", or learn")
+                .type_name("NUMBER")
+                .default_text(fmt::format("{:g}", value));
         } else {
             to.number(option_of(name), value, help);
         }
@@ -102,6 +116,10 @@ void ModelArguments::add_prior_to(Command& to) {
     to.parsed(
           "--width",
           [this](const std::string& text) {
+              if (learnable && text == "learn") {
+                  learned.insert("width");
+                  return;
+              }
               options.widths.clear();
               std::istringstream pieces(text);
               for (std::string piece; std::getline(pieces, piece, ',');)

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ bool is_success(std::string_view status);
 struct ModelArguments {
     model::ModelOptions options;
     Command command;
+    /// Commands that learn parameters: --width, --beta and --label-noise take the word "learn" too.
+    bool learnable = false;
+    std::set<std::string> learned{};  ///< names of those that are to be learned, as the tables have them
 
     /// The channels that the command takes.
     enum class Channels { all, one_layer, smooth };

@@ -261,6 +261,16 @@ def run_amp(
     threads: int,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
+def fit(
+    dataset: Dataset,
+    channel: str,
+    channel_settings: dict[str, Any],
+    families: list[str],
+    prior: Prior | None,
+    settings: dict[str, Any],
+    threads: int,
+    progress: Progress | None,
+) -> dict[str, Any]: ...
 def run_descent(
     dataset: Dataset,
     channel: Channel,

@@ -365,20 +365,25 @@ TEST(GenerateAndFit, WithoutWeightsTheFitIsTheSameAndItsErrorUnknown) {
     EXPECT_NEAR(unknown["training_fit"].get<double>() / expected, 1, 1e-9);
 }
 
-/// A misspelled attribute was ignored in silence, and so was a width that nobody gave.
+/// A misspelled attribute was ignored in silence.
 TEST(GenerateAndFit, NamesAttributesThatItDoesNotUseAndSettingsThatItTakes) {
     const cli::Workplace place;
     const auto data = place.file("data.h5");
-    cli::write_file(data,
-                    {{"tokens", {{6, 2, 4}, std::vector<double>(48, 0.5)}},
-                     {"log_outputs", {{6, 2, 2}, std::vector<double>(24, std::log(0.5))}}},
+    std::vector<double> tokens(48), outputs(24);
+    for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = std::sin(static_cast<double>(i * i));
+    for (std::size_t i = 0; i < outputs.size(); i += 2) {
+        const double y = 0.3 + 0.4 * std::abs(tokens[i]);
+        outputs[i] = std::log(y);
+        outputs[i + 1] = std::log(1 - y);
+    }
+    cli::write_file(data, {{"tokens", {{6, 2, 4}, tokens}}, {"log_outputs", {{6, 2, 2}, outputs}}},
                     {{"betta", "2"}, {"channel", "softmax"}});
-    const auto run = bayesaim("fit " + data + " --iterations 1 --output " + place.file("estimate.h5"));
+    const auto run =
+        bayesaim("fit " + data + " --width 1 --iterations 1 --output " + place.file("estimate.h5"));
     EXPECT_EQ(run.exit_code, 0) << run.err;
     EXPECT_NE(run.err.find("attribute 'betta' of '" + data + "' is not known and is ignored"),
               std::string::npos)
         << run.err;
-    EXPECT_NE(run.err.find("does not give width; it is taken as 1"), std::string::npos) << run.err;
     EXPECT_NE(run.err.find("does not give beta; it is taken as 1"), std::string::npos) << run.err;
 }
 

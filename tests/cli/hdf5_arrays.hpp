@@ -50,6 +50,18 @@ inline void write_file(const std::string& file, const Arrays& arrays, const Text
     H5Fclose(out);
 }
 
+inline std::vector<hsize_t> read_shape(const std::string& file, const char* name) {
+    const hid_t in = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT),
+                data = H5Dopen2(in, name, H5P_DEFAULT);
+    const hid_t space = H5Dget_space(data);
+    std::vector<hsize_t> shape(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space)));
+    H5Sget_simple_extent_dims(space, shape.data(), nullptr);
+    H5Sclose(space);
+    H5Dclose(data);
+    H5Fclose(in);
+    return shape;
+}
+
 inline std::vector<double> read_array(const std::string& file, const char* name) {
     const hid_t in = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT),
                 data = H5Dopen2(in, name, H5P_DEFAULT);

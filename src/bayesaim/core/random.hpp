@@ -24,6 +24,8 @@ enum class Purpose : std::uint64_t {
     probe = 10,            ///< directions in which an estimator is differentiated; index = layer
     key_tokens = 11,       ///< token matrices of the keys of cross-attention; index = sample
     test_key_tokens = 12,  ///< the same of a test set
+    held_out = 13,         ///< which samples are held out
+    prediction = 14,       ///< outputs that a fitted model draws; index = sample
 };
 
 class RandomStream {

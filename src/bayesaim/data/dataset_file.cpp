@@ -220,15 +220,29 @@ Estimate read_estimate(const std::string& file) {
     // One layer has two errors if its parts have errors of their own.
     const Eigen::Index components = layers == 1 && reader.has("error") ? 2 : layers;
     result.error = components == 1 ? linalg::scalar_overlap(*error) : read_error(reader, components);
+    for (const auto& [name, term, size] : {std::tuple("query_term", &result.terms.query, dim),
+                                           std::tuple("key_term", &result.terms.key, columns)}) {
+        if (!reader.has(name)) continue;
+        const InputArray array = reader.array(name, "(1, 1, dim)");
+        if (array.shape != Shape{1, 1, size})
+            throw_invalid(array.title, fmt::format("of shape (1, 1, {}), as /weights", size),
+                          to_string(array.shape));
+        term->resize(size);
+        read_all(array, term->data());
+    }
+    result.terms.diagonal = number_attribute(result.attributes, "diagonal_term").value_or(0);
+    result.terms.constant = number_attribute(result.attributes, "constant_term").value_or(0);
     return result;
 }
 
 void write_predictions(const std::string& file, const channels::Rows& bayes_optimal,
-                       const channels::Rows& plug_in, Eigen::Index tokens, const Attributes& attributes) {
+                       const channels::Rows& plug_in, const channels::Rows& deviations, Eigen::Index tokens,
+                       const Attributes& attributes) {
     const Shape shape = {bayes_optimal.rows(), tokens, bayes_optimal.cols() / tokens};
-    Hdf5Writer out(file, 2 * bayes_optimal.size() * 8);
+    Hdf5Writer out(file, 3 * bayes_optimal.size() * 8);
     out.write("predictions", shape, bayes_optimal.data());
     out.write("plugin_predictions", shape, plug_in.data());
+    out.write("prediction_deviations", shape, deviations.data());
     out.finish(attributes);
 }
 
@@ -238,7 +252,20 @@ void write_estimate(const std::string& file, const Estimate& estimate) {
     write_weights(estimate.weights, out);
     const Eigen::Index components = estimate.error.rows();
     if (components > 1) out.write("error", {1, components, components}, estimate.error.data());
+    for (const auto& [name, term] :
+         {std::pair("query_term", &estimate.terms.query), std::pair("key_term", &estimate.terms.key)}) {
+        if (term->size() > 0) out.write(name, {1, 1, term->size()}, term->data());
+    }
+    if (!estimate.law.empty()) {
+        channels::Rows bumps(static_cast<Eigen::Index>(estimate.law.size()), 3);
+        for (std::size_t k = 0; k < estimate.law.size(); ++k)
+            bumps.row(static_cast<Eigen::Index>(k)) << estimate.law[k].centre, estimate.law[k].weight,
+                estimate.law[k].variance;
+        out.write("law", {1, bumps.rows(), 3}, bumps.data());
+    }
     Attributes attributes = estimate.attributes;
+    if (estimate.terms.diagonal != 0) attributes["diagonal_term"] = estimate.terms.diagonal;
+    if (estimate.terms.constant != 0) attributes["constant_term"] = estimate.terms.constant;
     attributes["predicted_error"] = estimate.error.trace();
     out.finish(attributes);
 }

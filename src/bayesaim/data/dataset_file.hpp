@@ -8,7 +8,9 @@
 #include "bayesaim/core/record.hpp"
 #include "bayesaim/data/attributes.hpp"
 #include "bayesaim/data/dataset.hpp"
+#include "bayesaim/data/linear_terms.hpp"
 #include "bayesaim/linalg/overlap.hpp"
+#include "bayesaim/spectral/bump_law.hpp"
 
 /// Datasets and estimates in HDF5 files:
 ///   /tokens       (n, T, d)  double or float
@@ -16,6 +18,8 @@
 ///   /outputs      (n, T, Tk) or /log_outputs, log-probabilities, for softmax; Tk = T but for cross-attention
 ///   /weights      (L, d, d2) S_1 .. S_L, if they are known; d2 = d but for cross-attention
 ///   /error        (1, L, L)  estimates of several layers: the predicted error C between layers
+///   /query_term, /key_term (1, 1, d) linear terms of an estimate, /law (1, k, 3) its law: centre, weight and variance of
+///                 bumps
 /// and attributes of the root group. Tokens are written and read block by block, without a second copy.
 /// Datasets are read from npz files of numpy too: the same arrays, and arrays without dimensions as
 /// attributes. Functions throw the errors of hdf5_file.hpp and input_file.hpp.
@@ -62,13 +66,16 @@ struct Estimate {
     linalg::Overlap
         error;  ///< C, L x L, or 2 x 2 of the parts of S; its trace is the attribute predicted_error
     Attributes attributes;
+    LinearTerms terms{};  ///< of the indices; two of them are the attributes diagonal_term and constant_term
+    std::vector<spectral::Bump> law{};  ///< of S, if it was learned without a family
 };
 void write_estimate(const std::string& file, const Estimate& estimate);
 Estimate read_estimate(const std::string& file);
 
-/// Writes the Bayes-optimal predictions as /predictions and the plug-in ones as /plugin_predictions.
-/// Their shape is (n, tokens, columns/tokens).
+/// Writes the Bayes-optimal predictions as /predictions, the plug-in ones as /plugin_predictions, and the posterior standard
+/// deviations as /prediction_deviations. Their shape is (n, tokens, columns/tokens).
 void write_predictions(const std::string& file, const channels::Rows& bayes_optimal,
-                       const channels::Rows& plug_in, Eigen::Index tokens, const Attributes& attributes);
+                       const channels::Rows& plug_in, const channels::Rows& deviations, Eigen::Index tokens,
+                       const Attributes& attributes);
 
 }  // namespace bayesaim::data

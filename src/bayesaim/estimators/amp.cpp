@@ -38,7 +38,9 @@ double dimension(const data::Dataset& data) {
     return std::sqrt(static_cast<double>(data.tokens->dim()) * static_cast<double>(data.keys().dim()));
 }
 
-bool use_slope(const data::Dataset& data, const channels::Channel& channel, Response response) {
+bool use_slope(const data::Dataset& data, const channels::Channel& channel, const AmpOptions& options) {
+    const Response response = options.response;
+    if (options.learning.any()) return true;
     if (response != Response::automatic) return response == Response::slope;
     if (channel.layers() > 1) return true;
     // With the power a run of untied attention at twice the samples of recovery does not end.
@@ -95,6 +97,17 @@ Overlap prior_errors(const channels::Geometry& geometry, Laws priors) {
     return result;
 }
 
+/// What the priors say without data.
+struct WithoutData {
+    WithoutData(const channels::Geometry& geometry, Laws priors)
+        : error(prior_errors(geometry, priors)), trace(error.trace()), largest(error.diagonal().maxCoeff()) {
+        const Eigen::VectorXd known = means(geometry, priors);
+        total = known * known.transpose() + error;
+    }
+    Overlap error, total;  // C, and Q
+    double trace, largest;
+};
+
 State first_state(const channels::Geometry& geometry, Laws priors, Eigen::Index dim, Eigen::Index key_dim,
                   const AmpOptions& options) {
     State state{data::components_of(geometry, options.initial_estimates),
@@ -147,11 +160,10 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
     check(data, priors, channel, options);
     const double d = dimension(data), samples = static_cast<double>(data.tokens->samples());
     const channels::Geometry geometry = channel.geometry();
-    const Eigen::VectorXd known = means(geometry, priors);
-    const Overlap no_data = prior_errors(geometry, priors), total = known * known.transpose() + no_data;
-    const double prior_error = no_data.trace(), largest_prior_error = no_data.diagonal().maxCoeff();
+    WithoutData without(geometry, priors);
     const double v = geometry.variance_factor();
-    const bool slope = use_slope(data, channel, options.response);
+    const bool slope = use_slope(data, channel, options);
+    Learner learner(options.learning, data, priors, channel, pool);
     const double observed = channel.observed_combinations().value_or(channel.components() * channel.pairs());
 
     State state = first_state(geometry, priors, data.tokens->dim(), data.keys().dim(), options), best = state;
@@ -165,47 +177,73 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         result.status = status;
         result.estimates = data::from_components(geometry, std::move(last.estimates));
         result.predicted_error = last.error;
+        result.law = learner.law();
+        result.label_noise = learner.label_noise();
+        result.terms = learner.terms();
         return std::move(result);
     };
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
         const auto start = std::chrono::steady_clock::now();
         if (!(state.error.trace() > 0)) return finish(Termination::exact_recovery);
+        const bool first = messages.g.size() == 0;
+        const data::LinearTerms terms = learner.terms();
         const Pass pass = pass_over_data(
-            data, channel, {state.estimates, v * state.error, onsager, damping, slope}, messages, pool);
+            data, learner.channel(),
+            {state.estimates, v * state.error, onsager, damping, slope, learner.layout(), &terms}, messages,
+            pool);
         AmpIteration now;
         now.iteration = iteration;
         now.conjugate = v * v / (d * d) * pass.power;
         const double power = now.conjugate.trace();
         if (!now.conjugate.allFinite() || !pass.slope.allFinite()) return finish(Termination::diverged);
-        if (power * prior_error < nothing_to_explain) return finish(Termination::exact_recovery);
+        if (power * without.trace < nothing_to_explain) return finish(Termination::exact_recovery);
         // If the outputs fix m combinations, they measure the error: residuals V g have variance v E.
         const double residual_error =
             (messages.variance * pass.power * messages.variance).trace() / (v * observed * samples);
         // Scores that are the same combination of the layers in each sample, as of y = sign(h^1 + h^2), tell
         // nothing about another combination. It gets next to no precision, as in state evolution.
         const bool blind = channel.components() > 1 && independence(now.conjugate) < dependent;
-        const double next_to_none = std::max(1e-6 / largest_prior_error, 1e-10 * power);
+        const double next_to_none = std::max(1e-6 / without.largest, 1e-10 * power);
         const Overlap qhat =
             blind ? linalg::with_eigenvalues_above(now.conjugate, next_to_none) : now.conjugate;
         // The mean slope of a layer that is hardly observed may have any sign.
-        const double least_slope = blind ? next_to_none : 1e-2 * std::min(1 / largest_prior_error, power);
+        const double least_slope = blind ? next_to_none : 1e-2 * std::min(1 / without.largest, power);
         now.response =
             slope ? linalg::with_eigenvalues_above(v * v / (d * d) * pass.slope, least_slope) : qhat;
         if (!linalg::positive_definite(now.response)) return finish(Termination::diverged);
-        const Overlap gain = linalg::inverse(now.response);
+        Overlap gain = linalg::inverse(now.response);
         // Next to the truth R has hardly any noise: less than the spectral engine resolves.
         now.noise_covariance = linalg::with_eigenvalues_above(
             slope ? linalg::symmetric_part(gain * qhat * gain) : gain, least_noise);
         if (independence(now.noise_covariance) < unresolved || now.noise_covariance.trace() > hopeless_noise)
             return finish(Termination::diverged);
-        const std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain, v, d);
+        std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain, v, d);
         for (const Matrix& matrix : noisy) {
             if (!matrix.allFinite()) return finish(Termination::diverged);
         }
-        auto denoised = denoise(geometry, priors, noisy, now.noise_covariance, options, pool);
+        if (options.learning.any()) {
+            learner.learn_from(pass, messages, first ? 0 : damping);
+            const double unit = learner.rescale(noisy, now.noise_covariance);
+            if (unit != 1) {
+                for (Matrix& matrix : noisy) matrix *= unit;
+                messages.omega *= unit;
+                messages.g /= unit;
+                messages.variance *= unit * unit;
+                now.noise_covariance *= unit * unit;
+                now.conjugate /= unit * unit;
+                now.response /= unit * unit;
+                gain *= unit * unit;
+            }
+            now.noise_covariance = learner.anchored(noisy, now.noise_covariance);
+            learner.learn_law(noisy, now.noise_covariance);
+            without = WithoutData(geometry, learner.laws());
+        }
+        auto denoised = denoise(geometry, learner.laws(), noisy, now.noise_covariance, options, pool);
         for (std::size_t l = 0; l < noisy.size(); ++l)
             now.change += (denoised.estimates[l] - state.estimates[l]).squaredNorm() / d;
         state = {std::move(denoised.estimates), denoised.posterior_covariance};
+        result.noisy = std::move(noisy);
+        learner.follow(state.estimates);
         onsager = slope ? Overlap(v * state.error * linalg::inverse(now.noise_covariance) * gain)
                         : Overlap(v * state.error);
         now.self_overlap = data::self_overlaps(state.estimates);
@@ -216,20 +254,20 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         result.record.push_back(now);
 
         // For a posterior mean the self-overlap is Q - C (Nishimori): a lost run violates that.
-        const double inconsistency = std::abs((now.self_overlap - (total - state.error)).trace());
-        const bool consistent = inconsistency < consistent_within * prior_error,
+        const double inconsistency = std::abs((now.self_overlap - (without.total - state.error)).trace());
+        const bool consistent = inconsistency < consistent_within * without.trace,
                    definite = linalg::positive_definite(state.error), vanished = !(state.error.trace() > 0);
         if (inconsistency < best_inconsistency && (definite || vanished)) {
             best_inconsistency = inconsistency;
             best = state;
         }
-        if (!(now.self_overlap.trace() < lost_beyond * (total.trace() + prior_error)) ||
+        if (!(now.self_overlap.trace() < lost_beyond * (without.total.trace() + without.trace)) ||
             !(definite || vanished))
             return finish(Termination::diverged);
         if (options.progress && !options.progress(now)) return finish(Termination::stopped);
-        if (state.error.trace() < vanishing_error * prior_error) {
+        if (state.error.trace() < vanishing_error * without.trace) {
             // Recovered only if the outputs are explained: in undamped runs the variance alone can vanish.
-            const bool explained = residual_error < explained_residual * prior_error;
+            const bool explained = residual_error < explained_residual * without.trace;
             return finish(consistent && explained ? Termination::exact_recovery : Termination::diverged);
         }
         if (now.change <= options.tolerance * state.error.trace())

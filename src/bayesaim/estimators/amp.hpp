@@ -10,6 +10,7 @@
 #include "bayesaim/core/outcome.hpp"
 #include "bayesaim/core/record.hpp"
 #include "bayesaim/data/dataset.hpp"
+#include "bayesaim/estimators/learning.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
 
 /// Approximate message passing, for any number of layers:
@@ -60,6 +61,7 @@ struct AmpOptions {
     /// Start: Shat_l = kappa1_l I unless estimates are given, C = diag(kappa2 - kappa1^2) unless given.
     std::vector<linalg::Matrix> initial_estimates{};
     std::optional<Overlap> initial_error{};
+    Learning learning{};  ///< what is not known, and is learned; the response is then the slope
     /// Measures the estimates (if the truth is known); only the record uses its value.
     std::function<Overlap(std::span<const linalg::Matrix>)> measure{};
     /// Called after each iteration; returns false to stop the run.
@@ -72,6 +74,11 @@ struct AmpResult {
     Overlap predicted_error;  ///< of these estimates, C
     Termination status = Termination::iteration_limit;
     std::vector<AmpIteration> record;
+    std::vector<linalg::Matrix> noisy{};  ///< the last R, of each component
+    // What was learned (AmpOptions::learning):
+    std::shared_ptr<const spectral::SpectralLaw> law{};  ///< of S; null: the prior
+    double label_noise = 0;
+    data::LinearTerms terms{};
 };
 
 /// Approximate message passing for y = g(h^1 .. h^L), any channel, S_l with rotationally invariant priors.

@@ -73,6 +73,7 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
         for (Matrix& pulled : sum.pulled) pulled.setZero(d, key_dim);
         sum.trace.assign(pulled_count, 0);
         sum.power = sum.slope = linalg::zero_overlap(channel.components());
+        if (input.layout != nullptr) sum.terms.setZero(input.layout->size());
         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, key_scratch, work;
         Rows index;
         Eigen::VectorXd no_log_z(0);
@@ -98,6 +99,7 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
                     maps[l].indices(block, tokens, work, layer_of(index, l, pairs));
                 }
             }
+            if (input.layout != nullptr) input.layout->add<Scalar>(*input.terms, block, keys, index);
             for (std::size_t l = 0; l < layers && !first; ++l) {
                 for (std::size_t k = 0; k < layers; ++k) {
                     layer_of(index, l, pairs) -=
@@ -117,6 +119,7 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
                 channel.score(outputs, omega, messages.variance, g, no_log_z);
             }
             add_power(g, pairs, sum.power);
+            if (input.layout != nullptr) input.layout->add_transpose<Scalar>(block, keys, g, sum.terms);
             for (std::size_t l = 0; l < pulled_count; ++l) {
                 const auto scores = layer_of(g, l, pairs);
                 if (!bilinear) {
@@ -132,10 +135,11 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             }
         }
     });
-    Pass total{sums[0].pulled, sums[0].power, sums[0].slope};
+    Pass total{sums[0].pulled, sums[0].power, sums[0].slope, sums[0].terms};
     for (std::size_t share = 1; share < share_count; ++share) {
         total.power += sums[share].power;
         total.slope += sums[share].slope;
+        total.terms += sums[share].terms;
         for (std::size_t l = 0; l < pulled_count; ++l) {
             total.pulled[l] += sums[share].pulled[l];
             sums[0].trace[l] += sums[share].trace[l];

@@ -4,6 +4,7 @@
 
 #include "bayesaim/channels/channel.hpp"
 #include "bayesaim/data/dataset.hpp"
+#include "bayesaim/data/linear_terms.hpp"
 
 namespace bayesaim::estimators {
 
@@ -12,6 +13,7 @@ struct ShareSums {
     std::vector<linalg::Matrix> pulled;  ///< sum X G X', tied attention: the lower triangle
     std::vector<double> trace;           ///< sum Tr G
     linalg::Overlap power, slope;
+    linalg::Vector terms;  ///< sum F' g
 };
 
 /// The state that AMP keeps between iterations.
@@ -28,6 +30,9 @@ struct PassInput {
     linalg::Overlap onsager;   ///< O: omega = htilde(Shat) - O g
     double damping = 0;        ///< weight of the previous omega and V
     bool slope = false;        ///< whether to sum -dg/domega
+    /// Linear terms of the indices, F b, and where they stand; null: none
+    const data::TermLayout* layout = nullptr;
+    const data::LinearTerms* terms = nullptr;
 };
 
 /// The result of one pass: sums over all samples and pairs.
@@ -35,6 +40,7 @@ struct Pass {
     std::vector<linalg::Matrix> pulled;  ///< sum g^l_ab Z_ab of each layer
     linalg::Overlap power;               ///< sum g^l g^k
     linalg::Overlap slope;               ///< sum -dg^l/domega^k, if PassInput asks for it
+    linalg::Vector terms;                ///< sum F' g, if there are linear terms
 };
 
 /// One pass over the tokens: forward through the estimates of all layers, score, and back. Products have the

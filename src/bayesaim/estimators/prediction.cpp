@@ -2,10 +2,76 @@
 #include "bayesaim/estimators/prediction.hpp"
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/random.hpp"
 #include "bayesaim/data/attention.hpp"
 #include "bayesaim/data/dataset.hpp"
 
 namespace bayesaim::estimators {
+
+namespace {
+
+void add_terms(const data::LinearTerms& terms, const data::TokenSource& tokens, const data::TokenSource& keys,
+               const channels::Geometry& geometry, channels::Rows& omega) {
+    if (terms.zero()) return;
+    const data::TermLayout layout(geometry, {terms.query.size() > 0, terms.key.size() > 0, true, true},
+                                  tokens.dim(), keys.dim());
+    const auto samples = static_cast<std::size_t>(tokens.samples());
+    const std::size_t block_size = data::samples_per_block(tokens);
+    linalg::Matrix scratch, key_scratch;
+    for (std::size_t b = 0; b < block_count(samples, block_size); ++b) {
+        const Range range = block_range(samples, block_size, b);
+        const auto block = tokens.block(range, scratch);
+        const bool same = &keys == &tokens;
+        layout.add<double>(terms, block, same ? block : keys.block(range, key_scratch),
+                           omega.middleRows(static_cast<Eigen::Index>(range.begin),
+                                            static_cast<Eigen::Index>(range.size())));
+    }
+}
+
+}  // namespace
+
+channels::Rows predicted_indices(const data::Dataset& data, std::span<const linalg::Matrix> estimates,
+                                 const data::LinearTerms& terms, const channels::Channel& channel,
+                                 ThreadPool& pool) {
+    channels::Rows omega =
+        data::attention_indices(channel.geometry(), *data.tokens, data.keys(), estimates, pool);
+    add_terms(terms, *data.tokens, data.keys(), channel.geometry(), omega);
+    return omega;
+}
+
+channels::Rows prediction_deviation(const channels::ConstRowsRef& omega, const linalg::Overlap& error,
+                                    const channels::Channel& channel, ThreadPool& pool) {
+    constexpr int draws = 128;
+    const channels::Geometry geometry = channel.geometry();
+    const linalg::Overlap root = linalg::lower_root(geometry.variance_factor() * error);
+    channels::Rows result(omega.rows(), geometry.outputs());
+    parallel_for(pool, static_cast<std::size_t>(omega.rows()), 64, [&](Range range) {
+        const auto begin = static_cast<Eigen::Index>(range.begin),
+                   count = static_cast<Eigen::Index>(range.size());
+        channels::Rows index(count, omega.cols()), outputs(count, geometry.outputs()),
+            sum = channels::Rows::Zero(count, geometry.outputs()), squares = sum;
+        Eigen::ArrayXXd normal(count, omega.cols());
+        std::vector<double> row(static_cast<std::size_t>(omega.cols()));
+        for (int k = 0; k < draws; ++k) {
+            for (Eigen::Index i = 0; i < count; ++i) {
+                // Pairs of draws with opposite deviations: their means are exact to first order.
+                RandomStream(static_cast<std::uint64_t>(k / 2), Purpose::prediction,
+                             static_cast<std::uint64_t>(begin + i))
+                    .fill_normal(row);
+                normal.row(i) = (k % 2 == 0 ? 1 : -1) *
+                                Eigen::Map<const Eigen::ArrayXd>(row.data(), omega.cols()).transpose();
+            }
+            index = omega.middleRows(begin, count);
+            channels::add_correlated(root, normal, index);
+            channel.predict(index, 0 * error, outputs);
+            sum += outputs;
+            squares += outputs.cwiseAbs2();
+        }
+        result.middleRows(begin, count) =
+            ((squares - sum.cwiseAbs2() / draws) / draws).cwiseMax(0).cwiseSqrt();
+    });
+    return result;
+}
 
 Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matrix> estimates,
                    const linalg::Overlap& error, const channels::Channel& channel, ThreadPool& pool) {
@@ -14,7 +80,7 @@ Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matr
 
 Prediction predict(const data::TokenSource& tokens, const data::TokenSource& keys,
                    std::span<const linalg::Matrix> estimates, const linalg::Overlap& error,
-                   const channels::Channel& channel, ThreadPool& pool) {
+                   const channels::Channel& channel, ThreadPool& pool, const data::LinearTerms& terms) {
     check_size("number of estimates", static_cast<long long>(estimates.size()), channel.layers());
     check_size("dimension of the estimate", estimates[0].rows(), tokens.dim());
     const channels::Geometry geometry = channel.geometry();
@@ -22,7 +88,8 @@ Prediction predict(const data::TokenSource& tokens, const data::TokenSource& key
     check_size("layers of the estimation error", error.rows(), channel.components());
     check_size("columns of the estimate", estimates[0].cols(), keys.dim());
     check_non_negative("estimation error", error.diagonal().minCoeff());
-    const channels::Rows omega = data::attention_indices(geometry, tokens, keys, estimates, pool);
+    channels::Rows omega = data::attention_indices(geometry, tokens, keys, estimates, pool);
+    add_terms(terms, tokens, keys, geometry, omega);
     const Eigen::Index outputs = geometry.outputs();
     Prediction result{channels::Rows(omega.rows(), outputs), channels::Rows(omega.rows(), outputs)};
     const std::size_t block_size =

@@ -3,6 +3,8 @@
 #include <span>
 
 #include "bayesaim/channels/channel.hpp"
+#include "bayesaim/data/dataset.hpp"
+#include "bayesaim/data/linear_terms.hpp"
 #include "bayesaim/data/tokens.hpp"
 
 namespace bayesaim::estimators {
@@ -19,13 +21,23 @@ struct Prediction {
 /// AmpOfSeveralLayers.PosteriorPredictionBeatsThePlugInRule.
 Prediction predict(const data::TokenSource& tokens, std::span<const linalg::Matrix> estimates,
                    const linalg::Overlap& error, const channels::Channel& channel, ThreadPool& pool);
-/// With the keys of cross-attention; they are the tokens themselves in other geometries.
+/// With the keys of cross-attention; they are the tokens themselves in other geometries. `terms` are added to omega.
 Prediction predict(const data::TokenSource& tokens, const data::TokenSource& keys,
                    std::span<const linalg::Matrix> estimates, const linalg::Overlap& error,
-                   const channels::Channel& channel, ThreadPool& pool);
+                   const channels::Channel& channel, ThreadPool& pool, const data::LinearTerms& terms = {});
 /// One layer.
 Prediction predict(const data::TokenSource& tokens, const linalg::Matrix& estimate, double error,
                    const channels::Channel& channel, ThreadPool& pool);
+
+/// omega of the samples: htilde of the estimates, and the linear terms.
+channels::Rows predicted_indices(const data::Dataset& data, std::span<const linalg::Matrix> estimates,
+                                 const data::LinearTerms& terms, const channels::Channel& channel,
+                                 ThreadPool& pool);
+
+/// The posterior standard deviation of each output without its label noise, n x T^2: that of g(htilde) over
+/// htilde ~ N(omega, V), by 128 draws.
+channels::Rows prediction_deviation(const channels::ConstRowsRef& omega, const linalg::Overlap& error,
+                                    const channels::Channel& channel, ThreadPool& pool);
 
 /// Mean over the samples of the squared distance to the targets, a row of T^2 for each sample.
 double mean_squared_distance(const channels::Rows& prediction, const channels::Rows& targets);
