@@ -122,7 +122,11 @@ double BumpLaw::cumulative(double x) const {
 
 double BumpLaw::quantile(double level) const {
     check_between("level of a quantile", level, 0, 1);
-    double low = support_.front().low, high = support_.back().high;
+    double low = centres_[0] - radii_[0], high = low;
+    for (std::size_t i = 0; i < size_; ++i) {
+        low = std::min(low, centres_[i] - radii_[i]);
+        high = std::max(high, centres_[i] + radii_[i]);
+    }
     // Ends when no number is between them; at rounding of the weights, at the upper end.
     for (double middle = 0.5 * (low + high); low < middle && middle < high; middle = 0.5 * (low + high))
         (cumulative(middle) >= level ? high : low) = middle;

@@ -90,7 +90,7 @@ TEST(PriorScale, MustBePositive) {
     expect_invalid([] { Wishart(0.5, -1); }, "scale must be positive and finite, got -1");
     expect_invalid([] { Bilinear(0.5, 1, test::not_a_number); },
                    "scale must be positive and finite, got nan");
-    expect_invalid([] { Bilinear(0.5, 2, 1e11); }, "scale must be between 1e-10 and 1e+10, got 1e+11");
+    expect_invalid([] { Bilinear(0.5, 2, 1e30); }, "scale must be between 1e-10 and 1e+10, got 1e+30");
 }
 
 }  // namespace
