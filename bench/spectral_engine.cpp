@@ -9,6 +9,7 @@
 #include "bayesaim/priors/wishart.hpp"
 #include "bayesaim/spectral/atomic_law.hpp"
 #include "bayesaim/spectral/free_convolution.hpp"
+#include "bayesaim/spectral/marchenko_pastur_law.hpp"
 
 namespace {
 

@@ -122,13 +122,14 @@ Record learned_values(const estimators::FitResult& result, const Arguments& argu
         if (result.learned.width) {
             values["prior"] = symmetric ? "wishart" : "bilinear";
             values["width"] = *result.learned.width;
-            values["scale"] = *result.learned.scale;
+            if (!result.beta) values["scale"] = *result.learned.scale;
         } else {
             values["prior"] = std::string(to_string(result.learned.family));
             values["second_moment"] =
                 result.learned.law ? Value(result.learned.law->second_moment()) : Value();
         }
     }
+    if (result.beta) values["beta"] = *result.beta;
     if (arguments.model.learned.contains("label_noise")) values["label_noise"] = result.label_noise;
     return values;
 }
@@ -244,6 +245,7 @@ int run(Arguments arguments) {
     estimators::FitOptions options;
     options.families = arguments.families;
     options.learn_label_noise = arguments.model.learned.contains("label_noise");
+    options.learn_beta = arguments.model.learned.contains("beta");
     options.holdout = model.layers() > 1 ? 0 : share_held_out(arguments, header.samples);
     options.seed = arguments.seed;
     options.tokens_as_given = arguments.tokens_as_given;
@@ -264,6 +266,7 @@ int run(Arguments arguments) {
                         model.laws(), options, pool);
     progress.clear();
     if (result.estimates.empty()) return exit_code(true, interrupted(), "nothing was written");
+    if (result.beta) arguments.model.options.channel_options.beta = *result.beta;
     const auto channel = channel_of(result.label_noise);
 
     const std::string status(to_string(result.status));
@@ -273,7 +276,9 @@ int run(Arguments arguments) {
         for (const char* name : {"prior", "width", "scale", "heads", "atoms"}) description.erase(name);
     }
     const Record learned = learned_values(result, arguments, symmetric);
-    if (const Value* noise = learned.find("label_noise")) description["label_noise"] = *noise;
+    for (const char* name : {"label_noise", "beta"}) {
+        if (const Value* value = learned.find(name)) description[name] = *value;
+    }
     data::Estimate estimate{result.estimates, result.predicted_error, data::attributes_of(description)};
     for (const auto& [name, value] : learned) {
         if (name != "second_moment") estimate.attributes[name] = value;

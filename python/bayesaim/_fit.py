@@ -134,6 +134,7 @@ def fit(
         known,
         {
             "learn_label_noise": label_noise == "learn",
+            "learn_beta": learn_beta,
             "holdout": check.number("holdout", holdout),
             "seed": check.seed(seed),
             "tokens_as_given": bool(tokens_as_given),
@@ -145,14 +146,6 @@ def fit(
         check.threads(threads),
         check.progress(progress),
     )
-    if learn_beta and "scale" in result["learned"]:
-        # S is a product of weights as it is: its scale is beta.
-        scale = result["learned"].pop("scale")
-        result["learned"]["beta"] = scale
-        for name in ("estimate", "white_estimate"):
-            result[name] = result[name] / scale
-        for name in ("predicted_error", "predicted_error_matrix"):
-            result[name] = result[name] / scale**2
     if _convergence.lost(result["status"]):
         _convergence.warn(f"AMP did not converge: {result['status']} after {result['iterations']} iterations; {result['verdict']}")
     return FitResult(**result)

@@ -63,6 +63,7 @@ py::dict fit(const PythonDataset& dataset, const std::string& channel_name, cons
     options.families.clear();
     for (const std::string& name : families) options.families.push_back(family_of(name));
     options.learn_label_noise = settings["learn_label_noise"].cast<bool>();
+    options.learn_beta = settings["learn_beta"].cast<bool>();
     options.holdout = settings["holdout"].cast<double>();
     options.seed = settings["seed"].cast<std::uint64_t>();
     options.tokens_as_given = settings["tokens_as_given"].cast<bool>();
@@ -88,8 +89,9 @@ py::dict fit(const PythonDataset& dataset, const std::string& channel_name, cons
         learned["law"] = std::string(to_string(result.learned.family));
     if (result.learned.width) {
         learned["width"] = *result.learned.width;
-        learned["scale"] = *result.learned.scale;
+        if (!result.beta) learned["scale"] = *result.learned.scale;
     }
+    if (result.beta) learned["beta"] = *result.beta;
     if (options.learn_label_noise) learned["label_noise"] = result.label_noise;
     py::list candidates;
     for (const estimators::Candidate& one : result.candidates)

@@ -8,6 +8,7 @@
 
 #include "bayesaim/channels/table.hpp"
 #include "bayesaim/priors/wishart.hpp"
+#include "bayesaim/spectral/marchenko_pastur_law.hpp"
 #include "bayesaim/theory/state_evolution.hpp"
 
 namespace bayesaim {

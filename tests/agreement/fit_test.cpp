@@ -99,8 +99,12 @@ TEST(Fit, LearnedWidthCostsNothing) {
         const Means means = compare(setting, 0.5, Family::weights, 4);
         EXPECT_LT(means.learned, 1.03 * means.known) << setting.channel;
         EXPECT_NEAR(means.width, 0.5, 0.05) << setting.channel;
-        if (std::string(setting.channel) != "hardmax") EXPECT_NEAR(means.scale, 1, 0.06) << setting.channel;
-        if (setting.label_noise > 0) EXPECT_NEAR(means.noise, 0.3, 0.02);
+        if (std::string(setting.channel) != "hardmax") {
+            EXPECT_NEAR(means.scale, 1, 0.06) << setting.channel;
+        }
+        if (setting.label_noise > 0) {
+            EXPECT_NEAR(means.noise, 0.3, 0.02);
+        }
     }
 }
 

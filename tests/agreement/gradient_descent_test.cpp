@@ -12,6 +12,7 @@
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
 #include "bayesaim/priors/bilinear.hpp"
 #include "bayesaim/priors/wishart.hpp"
+#include "bayesaim/spectral/marchenko_pastur_law.hpp"
 #include "bayesaim/theory/state_evolution.hpp"
 
 namespace bayesaim {

@@ -16,6 +16,8 @@ namespace {
 using channels::Rows;
 using linalg::Overlap;
 
+constexpr double limit = 3;  // standard errors
+
 data::Dataset subset(const data::Dataset& data, const std::vector<Eigen::Index>& samples) {
     data::Dataset result;
     result.tokens = data::token_subset(data.tokens, samples);
@@ -130,9 +132,9 @@ Split hold_out(const data::Dataset& data, Eigen::Index samples, std::uint64_t se
     return {subset(data, kept), subset(data, held)};
 }
 
-bool HeldOutFit::refuted() const { return z && std::abs(*z) > 3 && (!ratio || std::abs(*ratio - 1) > 0.1); }
-
-HeldOutFit held_out_fit(const data::Dataset& data, const FittedModel& fitted, ThreadPool& pool) {
+HeldOutFit held_out_fit(const data::Dataset& data, const FittedModel& fitted, double uncertainty,
+                        ThreadPool& pool) {
+    check_between("uncertainty of the predicted error", uncertainty, 0, 0.9);
     const channels::Channel& channel = fitted.channel;
     const double v = channel.geometry().variance_factor();
     const Rows omega = predicted_indices(data, fitted.estimates, fitted.terms, channel, pool);
@@ -142,8 +144,22 @@ HeldOutFit held_out_fit(const data::Dataset& data, const FittedModel& fitted, Th
     if (channel.layers() == 1 && channel.smooth_output()) {
         measure_residuals(data, fitted, omega, v, result);
         result.loss = *result.error;
+        if (result.z) {
+            // sigma of the ratio; a larger C makes it smaller.
+            const double sigma = (*result.ratio - 1) / *result.z;
+            result.refuted = *result.ratio / (1 + uncertainty) > 1 + limit * sigma ||
+                             *result.ratio / (1 - uncertainty) < 1 - limit * sigma;
+        }
     } else if (channel.knows_log_z() && fitted.error.trace() > 0) {
         measure_surprise(data, fitted, omega, v, pool, result);
+        result.refuted = result.z && std::abs(*result.z) > limit;
+        for (const double factor : {1 - uncertainty, 1 + uncertainty}) {
+            if (!result.refuted) break;
+            HeldOutFit other;
+            measure_surprise(data, {fitted.estimates, factor * fitted.error, fitted.channel, fitted.terms},
+                             omega, v, pool, other);
+            result.refuted = other.z && *other.z * *result.z > 0 && std::abs(*other.z) > limit;
+        }
     }
     return result;
 }

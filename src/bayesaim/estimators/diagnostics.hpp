@@ -41,11 +41,12 @@ struct HeldOutFit {
     /// ||Shat - S||^2/d as the residuals show it, whatever the prior. Absent for discrete outputs.
     std::optional<double> error{};
     double loss = 0;  ///< the error if there is one, otherwise the mean of -log Z; the smaller, the better
-
-    /// Whether the model is refuted: |z| > 3, and the ratio, if there is one, off by more than 0.1. The second because
-    /// C is biased at finite d, which many samples would see.
-    bool refuted() const;
+    /// |z| > 3 for the error C that was promised, and for every other one within its own uncertainty.
+    bool refuted = false;
 };
-HeldOutFit held_out_fit(const data::Dataset& data, const FittedModel& fitted, ThreadPool& pool);
+
+/// `uncertainty` is that of C, relative: at finite d the promise has an error of its own.
+HeldOutFit held_out_fit(const data::Dataset& data, const FittedModel& fitted, double uncertainty,
+                        ThreadPool& pool);
 
 }  // namespace bayesaim::estimators

@@ -37,6 +37,9 @@ struct LearnedLaw {
 struct FitOptions {
     std::vector<Family> families = {Family::given};  ///< the candidates
     bool learn_label_noise = false;
+    /// The scale of S is known to be 1, and what is found is the inverse temperature beta. Family::weights only; the
+    /// channel has beta = 1.
+    bool learn_beta = false;
     /// Share of the samples that is held out; 0: none, and no verdict on them.
     double holdout = 0.1;
     std::uint64_t seed = 0;        ///< of the choice of these samples
@@ -78,6 +81,8 @@ struct FitResult {
     int iterations = 0;
     LearnedLaw learned{};
     double label_noise = 0;
+    std::optional<double>
+        beta{};  ///< if it was learned: outputs are those of beta times the indices of the estimate
     TokenReport tokens{};
     std::vector<Candidate> candidates{};
     std::size_t chosen = 0;

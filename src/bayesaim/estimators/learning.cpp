@@ -65,6 +65,13 @@ Learner::Learner(const Learning& learning, const data::Dataset& data, spectral::
         choice.constant = choice.constant || terms_.constant != 0;
         layout_.emplace(channel.geometry(), choice, data.tokens->dim(), data.keys().dim());
         parameters_ = effective_ = layout_->parameters(terms_);
+        const channels::Geometry geometry = channel.geometry();
+        const double observations =
+            static_cast<double>(data.tokens->samples()) *
+            channel.observed_combinations().value_or(geometry.symmetric() ? geometry.pairs()
+                                                                          : geometry.seen_outputs());
+        if (learning.terms.any())
+            freedom_ = std::max(0.5, 1 - static_cast<double>(layout_->size()) / observations);
     }
 }
 

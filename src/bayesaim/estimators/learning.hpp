@@ -61,6 +61,9 @@ class Learner {
     const data::LinearTerms& terms() const { return terms_; }
     const data::TermLayout* layout() const { return layout_ ? &*layout_ : nullptr; }
 
+    /// Share of the observations that linear terms leave: each of their parameters absorbs one.
+    double freedom() const { return freedom_; }
+
     /// After a pass: label noise and linear terms from the scores. `kept` is the weight of the previous omega in the
     /// present one. With the mean slope H = -dg/domega,
     ///   b <- b + (sum F'HF)^-1 sum F'g,   delta <- delta + delta^2 mean[tau^2 (g^2 - H)].
@@ -92,6 +95,7 @@ class Learner {
     linalg::Vector parameters_, effective_;  // of the terms, and damped like omega
     linalg::Matrix root_;                    // Cholesky's of sum F'HF
     double first_slope_ = 0;                 // trace of H in it
+    double freedom_ = 1;
 };
 
 /// The spectrum of R: eigenvalues of a symmetric matrix, otherwise the singular values of the sum of its parts.

@@ -32,11 +32,11 @@ std::vector<Geometry> geometries() {
 }
 
 struct Case {
-    explicit Case(const Geometry& geometry)
-        : geometry(geometry),
-          layout(geometry, {true, true, true, true}, dim, dim),
-          x(normal(dim, samples * geometry.queries, 1)),
-          z(geometry.separate_keys() ? normal(dim, samples * geometry.keys, 2) : x) {}
+    explicit Case(const Geometry& of)
+        : geometry(of),
+          layout(of, {true, true, true, true}, dim, dim),
+          x(normal(dim, samples * of.queries, 1)),
+          z(of.separate_keys() ? normal(dim, samples * of.keys, 2) : x) {}
 
     static constexpr Eigen::Index dim = 7, samples = 5;
     Geometry geometry;
@@ -74,9 +74,10 @@ TEST(LinearTerms, AreAddedToTheIndicesOfEveryGeometry) {
                     if (geometry.symmetric() && a != b) expected *= std::numbers::sqrt2;
                     if (geometry.parts() == 2 && a != b) expected = (h(a, b) + h(b, a)) / std::numbers::sqrt2;
                     EXPECT_NEAR(index(i, p), expected, 1e-12);
-                    if (geometry.parts() == 2 && a < b)
+                    if (geometry.parts() == 2 && a < b) {
                         EXPECT_NEAR(index(i, geometry.pairs() + p), (h(a, b) - h(b, a)) / std::numbers::sqrt2,
                                     1e-12);
+                    }
                 }
             }
         }
