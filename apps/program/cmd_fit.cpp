@@ -89,10 +89,10 @@ void choose_families(const Record& attributes, Arguments& arguments) {
         const bool known = attributes.contains("width") || model.command.given("--width");
         const bool open =
             model.learned.contains("width") || (!known && model::takes_option(options, "width"));
-        if (!open || options.channel == "multi-head" || options.aspect != 1) return;
-        arguments.families = {Family::weights};
+        const bool learnable = open && options.channel != "multi-head" && options.aspect == 1;
+        if (learnable) arguments.families = {Family::weights};
         // Nobody says that S is a product of weights.
-        if (!typed && !attributes.contains("prior") && !model.learned.contains("width"))
+        if (learnable && !typed && !attributes.contains("prior") && !model.learned.contains("width"))
             arguments.families = {Family::weights, Family::gaussian, Family::smooth, Family::fine};
     }
     if (model.learned.contains("beta")) {

@@ -35,7 +35,8 @@ Arrays good() {
     Array tokens{{6, 2, 4}, std::vector<double>(48)}, outputs{{6, 2, 2}, {}};
     for (std::size_t i = 0; i < tokens.values.size(); ++i)
         tokens.values[i] = std::sin(3.0 * static_cast<double>(i));
-    for (int i = 0; i < 12; ++i) outputs.values.insert(outputs.values.end(), {1.0, 0.0});
+    for (int i = 0; i < 12; ++i)
+        outputs.values.insert(outputs.values.end(), {i % 3 == 0 ? 0.0 : 1.0, i % 3 == 0 ? 1.0 : 0.0});
     return {{"tokens", tokens}, {"outputs", outputs}};
 }
 
@@ -172,7 +173,8 @@ TEST(FitOfAFile, TakesWeightsThatAreOneMatrix) {
         Arrays arrays = good();
         arrays["weights"] = constant(std::move(shape), 0.5);
         write_file(place.file("data.h5"), arrays);
-        return bayesaim("fit " + place.file("data.h5") + " --channel hardmax --output " + place.file("e.h5"));
+        return bayesaim("fit " + place.file("data.h5") +
+                        " --channel hardmax --width 1 --iterations 3 --output " + place.file("e.h5"));
     };
     const auto matrix = fit_with({4, 4}), layer = fit_with({1, 4, 4});
     EXPECT_EQ(matrix.exit_code, 0) << matrix.err;

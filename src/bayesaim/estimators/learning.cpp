@@ -56,7 +56,7 @@ Learner::Learner(const Learning& learning, const data::Dataset& data, spectral::
     if (learning.any() && channel.layers() > 1)
         throw_unavailable("learning of the model", "for several layers");
     if (learning.learn_label_noise) check_positive("first label noise", label_noise_);
-    if (learning.channel) channel_ = learning.channel(label_noise_, 0);
+    if (learning.channel) channel_ = learning.channel(label_noise_, learning.trace);
     if (learning.terms.any() || !terms_.zero()) {
         data::TermChoice choice = learning.terms;
         choice.query = choice.query || terms_.query.size() > 0;
@@ -66,10 +66,9 @@ Learner::Learner(const Learning& learning, const data::Dataset& data, spectral::
         layout_.emplace(channel.geometry(), choice, data.tokens->dim(), data.keys().dim());
         parameters_ = effective_ = layout_->parameters(terms_);
         const channels::Geometry geometry = channel.geometry();
-        const double observations =
-            static_cast<double>(data.tokens->samples()) *
-            channel.observed_combinations().value_or(geometry.symmetric() ? geometry.pairs()
-                                                                          : geometry.seen_outputs());
+        const double observations = static_cast<double>(data.tokens->samples()) *
+                                    channel.observed_combinations().value_or(
+                                        geometry.symmetric() ? geometry.pairs() : geometry.seen_outputs());
         if (learning.terms.any())
             freedom_ = std::max(0.5, 1 - static_cast<double>(layout_->size()) / observations);
     }

@@ -35,8 +35,8 @@ struct Learning {
     bool unit_scale = false;
     /// The channel with this label noise and Tr(Shat)/sqrt(d), if it depends on what is learned; otherwise empty.
     std::function<std::shared_ptr<const channels::Channel>(double label_noise, double trace)> channel{};
-    bool learn_label_noise = false;  ///< needs the channel
-    double label_noise = 0;          ///< the first
+    bool learn_label_noise = false;     ///< needs the channel
+    double label_noise = 0, trace = 0;  ///< the first
     /// Linear terms of the indices: those that are learned, and all that are there at first.
     data::TermChoice terms{};
     data::LinearTerms initial_terms{};

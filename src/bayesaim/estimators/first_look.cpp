@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/estimators/first_look.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bayesaim/estimators/data_pass.hpp"
+#include "bayesaim/estimators/prepared_tokens.hpp"
+#include "bayesaim/linalg/decompositions.hpp"
+
+namespace bayesaim::estimators {
+namespace {
+
+using linalg::Matrix;
+using linalg::Overlap;
+using linalg::Vector;
+
+constexpr double cheap_terms = 0.02;  // parameters per observation
+
+/// The terms that outputs of this channel can show.
+data::TermChoice visible_terms(const channels::Channel& channel) {
+    const channels::Geometry geometry = channel.geometry();
+    const bool diagonal = geometry.symmetric() || geometry.parts() == 2, linear = channel.name() == "linear";
+    // A softmax does not see what is the same for all keys.
+    return {linear && !geometry.symmetric(), true, diagonal, linear};
+}
+
+std::vector<Matrix> no_estimates(const channels::Channel& channel, const data::Dataset& data) {
+    return std::vector<Matrix>(static_cast<std::size_t>(channel.components()),
+                               Matrix::Zero(data.tokens->dim(), data.keys().dim()));
+}
+
+}  // namespace
+
+First first_look(const data::Dataset& data, const channels::Channel& channel, bool with_terms,
+                 ThreadPool& pool) {
+    const channels::Geometry geometry = channel.geometry();
+    const double v = geometry.variance_factor(), samples = static_cast<double>(data.tokens->samples());
+    First first;
+    first.combinations = channel.observed_combinations().value_or(
+        geometry.symmetric() ? geometry.pairs() : geometry.seen_outputs());
+    const std::vector<Matrix> nothing = no_estimates(channel, data);
+    const bool gaussian = shows_scale(channel);
+    const Eigen::Index parts = channel.components();
+    const Overlap variance =
+        Overlap::Identity(parts, parts) * (gaussian ? 1 : v / static_cast<double>(parts));
+    data::TermChoice choice = with_terms ? visible_terms(channel) : data::TermChoice{};
+    double power = 0;
+    for (int round = 0; round < 2; ++round) {
+        std::optional<data::TermLayout> layout;
+        if (choice.any()) layout.emplace(geometry, choice, data.tokens->dim(), data.keys().dim());
+        Messages messages;
+        data::LinearTerms terms;
+        Matrix gram;
+        Vector parameters = Vector::Zero(layout ? layout->size() : 0);
+        // One step is exact for linear and softmax outputs.
+        for (int step = 0; step < (gaussian ? 2 : 8); ++step) {
+            messages.g.resize(0, 0);
+            const Pass pass = pass_over_data(
+                data, channel, {nothing, variance, variance, 0, false, layout ? &*layout : nullptr, &terms},
+                messages, pool);
+            power = pass.power.trace();
+            if (!layout) break;
+            if (gram.size() == 0) {
+                Eigen::MatrixXd slope = Eigen::MatrixXd::Zero(messages.omega.cols(), messages.omega.cols());
+                const Eigen::Index few = std::min<Eigen::Index>(32, messages.omega.rows());
+                for (Eigen::Index k = 0; k < few; ++k) {
+                    const Eigen::Index i = k * messages.omega.rows() / few;
+                    slope -= channel.score_slope(data.outputs.middleRows(i, 1),
+                                                 messages.omega.middleRows(i, 1), variance) /
+                             static_cast<double>(few);
+                }
+                gram = layout->gram(*data.tokens, data.keys(), slope, pool);
+                gram.diagonal().array() += 1e-10 * gram.diagonal().maxCoeff();
+            }
+            if (step + 1 == (gaussian ? 2 : 8)) break;
+            parameters += linalg::solve_positive(gram, pass.terms);
+            terms = layout->terms(parameters);
+        }
+        const double taken = layout ? static_cast<double>(layout->size()) / samples : 0;
+        if (gaussian)
+            first.second_moment =
+                power * static_cast<double>(parts) / (samples * (first.combinations - taken) * v);
+        if (!layout) break;
+        first.terms = choice;
+        first.values = terms;
+        if (round == 1) break;
+        // The parameters have the covariance gram^-1 times the variance of the residuals.
+        const double noise = gaussian ? v * first.second_moment / static_cast<double>(parts) : 1;
+        const Matrix inverse = linalg::solve_positive(gram, Matrix::Identity(gram.rows(), gram.cols()));
+        Eigen::Index next = 0;
+        // Terms that stand out, or that cost next to nothing: where there is no noise even small ones matter in the end.
+        const auto stands_out = [&](Eigen::Index size) {
+            const Matrix covariance = noise * inverse.block(next, next, size, size);
+            const Vector part = parameters.segment(next, size);
+            next += size;
+            const double chi = part.dot(Vector(linalg::solve_positive(covariance, part)));
+            return (chi - static_cast<double>(size)) / std::sqrt(2 * static_cast<double>(size)) >
+                       significant ||
+                   static_cast<double>(size) < cheap_terms * samples * first.combinations;
+        };
+        data::TermChoice kept;
+        if (choice.query && !geometry.symmetric()) kept.query = stands_out(data.tokens->dim());
+        if (choice.key) kept.key = stands_out(data.keys().dim());
+        kept.diagonal = choice.diagonal;
+        kept.constant = choice.constant;
+        if (kept.query == choice.query && kept.key == choice.key && kept.diagonal == choice.diagonal &&
+            kept.constant == choice.constant)
+            break;
+        choice = kept;
+        first.terms = {};
+        first.values = {};
+    }
+    return first;
+}
+
+double first_trace(const data::Dataset& data, const TraceChannel& channel_of, double label_noise,
+                   ThreadPool& pool) {
+    const std::vector<Matrix> nothing = no_estimates(*channel_of(label_noise, 0), data);
+    const Overlap one = linalg::scalar_overlap(1);
+    Messages without, with;
+    for (auto& [messages, trace] : {std::pair(&without, 0.0), std::pair(&with, 1.0)})
+        pass_over_data(data, *channel_of(label_noise, trace), {nothing, one, one, 0, false}, *messages, pool);
+    const channels::Rows change = with.g - without.g;
+    const double size = change.squaredNorm();
+    return size > 0 ? -change.cwiseProduct(without.g).sum() / size : 0;
+}
+
+double first_label_noise(const data::Dataset& data, const channels::Channel& channel, double second_moment) {
+    const channels::Geometry geometry = channel.geometry();
+    if (!geometry.symmetric() || geometry.queries < 2) return 0.2 * second_moment;
+    double diagonal = 0, beside = 0;
+    const int tokens = geometry.queries;
+    for (int a = 0; a < tokens; ++a) {
+        for (int b = a; b < tokens; ++b) {
+            const double square = data.outputs.col(a * tokens + b).squaredNorm();
+            (a == b ? diagonal : beside) += (a == b ? 1 : 2) * square;
+        }
+    }
+    const double samples = static_cast<double>(data.outputs.rows()), pairs = tokens * (tokens - 1) / 2.0;
+    return std::max(beside / (samples * pairs) - diagonal / (samples * tokens), 0.05 * second_moment);
+}
+
+}  // namespace bayesaim::estimators
