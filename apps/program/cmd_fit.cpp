@@ -32,8 +32,8 @@ struct Arguments : CommonArguments {
 /// Names attributes of the file that have no meaning here, and settings that neither the file nor the command
 /// line gives.
 void remark_on(const Record& attributes, const Arguments& arguments) {
-    constexpr const char* of_data[] = {"alpha", "seed",     "samples", "dim",
-                                       "test",  "bayesaim", "version", "commit"};
+    constexpr const char* of_data[] = {"alpha",   "seed",   "samples", "dim",           "test", "bayesaim",
+                                       "version", "commit", "mean",    "second_moment", "bumps"};
     const model::ModelOptions& options = arguments.model.options;
     for (const auto& [name, value] : attributes) {
         const bool known = std::find(std::begin(of_data), std::end(of_data), name) != std::end(of_data);
@@ -83,7 +83,8 @@ void choose_families(const Record& attributes, Arguments& arguments) {
     const bool typed = model.command.given("--prior");
     if (options.prior == "learn") {
         if (model.command.given("--width")) throw_conflict("--width", "--prior learn");
-        options.prior = model::ModelOptions{}.prior;
+        options.prior =
+            options.channel_options.attention == channels::Attention::tied ? "wishart" : "bilinear";
         arguments.families = {Family::gaussian, Family::smooth, Family::fine};
     } else {
         const bool known = attributes.contains("width") || model.command.given("--width");

@@ -66,7 +66,7 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
         if (owners.size() < taken_.size()) help += fmt::format(" ({})", fmt::join(owners, ", "));
         if constexpr (std::is_same_v<decltype(value), int&>) {
             to.count(option_of(name), value, value == 0 ? 0 : 1, help);
-        } else if (learnable) {
+        } else if (learnable && std::string_view(name) != "residual") {
             const std::string option = option_of(name), key = name;
             to.parsed(
                   option,

@@ -281,7 +281,12 @@ def run_descent(
     progress: Progress | None,
 ) -> dict[str, Any]: ...
 def predict(
-    dataset: Dataset, estimates: ArrayLike, error: ArrayLike, channel: Channel, threads: int
+    dataset: Dataset,
+    estimates: ArrayLike,
+    error: ArrayLike,
+    channel: Channel,
+    terms: tuple[ArrayLike | None, ArrayLike | None, float, float] | None,
+    threads: int,
 ) -> tuple[Floats, Floats]: ...
 
 # ---- experiments and contracts

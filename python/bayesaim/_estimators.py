@@ -15,6 +15,7 @@ from . import _convergence, _core
 from ._arguments import Priors
 from ._results import AmpResult, Descent, DescentResult, Prediction
 from ._data import Dataset
+from ._fit import FitResult
 
 
 def _dataset(value: Any) -> _core.Dataset:
@@ -189,7 +190,7 @@ def gradient_descent(
 
 def predict(
     tokens: Dataset | ArrayLike,
-    estimate: AmpResult | ArrayLike,
+    estimate: AmpResult | FitResult | ArrayLike,
     channel: _core.Channel,
     *,
     error: ArrayLike | None = None,
@@ -204,12 +205,17 @@ def predict(
     >>> bayesaim.predict(new_tokens, result, bayesaim.Softmax(2)).bayes_optimal
     """
     data = tokens if isinstance(tokens, Dataset) else Dataset(tokens)
+    terms: tuple[Any, Any, float, float] | None = None
+    if isinstance(estimate, FitResult):
+        error = estimate.predicted_error_matrix if error is None else error
+        terms = (estimate.query_term, estimate.key_term, estimate.diagonal_term, estimate.constant_term)
+        estimate = estimate.estimate
     if isinstance(estimate, AmpResult):
         error = estimate.predicted_error_matrix if error is None else error
         estimate = estimate.estimates
     if error is None:
         raise TypeError("error must be given where the estimate is not a result of AMP, got None")
-    return Prediction(*_core.predict(data._data, estimate, error, check.channel(channel), check.threads(threads)))
+    return Prediction(*_core.predict(data._data, estimate, error, check.channel(channel), terms, check.threads(threads)))
 
 
 __all__ = ["amp", "gradient_descent", "predict"]

@@ -83,7 +83,7 @@ def fit(
 ) -> FitResult:
     """Learns S from tokens (n, T, d) and outputs (n, T, T), and says whether the model fits.
 
-        logits_ab = beta (x_a' S x_b / sqrt(d) + terms)
+        logits_ab = beta (x_a' S x_b / sqrt(d) + key_term . z_b / sqrt(d) + diagonal_term delta_ab + ..)
 
     `outputs` are probabilities for softmax, as a library returns them; `log_outputs` are their logarithms. `attention` is
     "tied", "cross", "masked", "self" or "causal"; cross-attention needs `key_tokens`. Without a `prior` the law of S is
@@ -120,6 +120,8 @@ def fit(
     settings: dict[str, Any] = {"attention": attention}
     if channel == "softmax":
         settings["beta"] = 1.0 if learn_beta else check.number("beta", beta)
+    if channel != "linear" and label_noise != 0:
+        raise ValueError(f"label_noise applies only to channel 'linear' (channel is {channel!r})")
     if channel == "linear" and label_noise != "learn":
         settings["label_noise"] = check.number("label_noise", label_noise)
     if holdout is None:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // AMP, gradient descent, predictions.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -186,14 +187,27 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel, const
 
 /// (Bayes-optimal, plug-in), each (n, T, T).
 py::tuple predict(const PythonDataset& dataset, const py::object& estimates, const py::object& error,
-                  const Channel& channel, std::size_t threads) {
+                  const Channel& channel, const py::object& given_terms, std::size_t threads) {
     const std::vector<linalg::Matrix> weights = weights_for(channel, "estimate", estimates);
+    data::LinearTerms terms;
+    if (!given_terms.is_none()) {
+        const auto parts = given_terms.cast<py::tuple>();
+        const auto vector = [](const py::handle& value) {
+            if (value.is_none()) return linalg::Vector();
+            const Array array = numbers("term", value, 1);
+            return linalg::Vector(Eigen::Map<const linalg::Vector>(array.data(), array.size()));
+        };
+        terms = {vector(parts[0]), vector(parts[1]), parts[2].cast<double>(), parts[3].cast<double>()};
+        // Those of logits; indices subtract the trace.
+        if (channel.geometry().symmetric() || channel.geometry().parts() == 2)
+            terms.diagonal += weights[0].trace() / std::sqrt(static_cast<double>(weights[0].rows()));
+    }
     Overlap c = covariance("error", error, channel.components());
     // One number is the error of S, half of it for each part.
     const channels::Geometry geometry = channel.geometry();
     if (geometry.parts() == 2 && !py::isinstance<py::array>(error)) c /= 2;
     auto result = without_lock(threads, [&](ThreadPool& pool) {
-        return estimators::predict(dataset.tokens(), dataset.data.keys(), weights, c, channel, pool);
+        return estimators::predict(dataset.tokens(), dataset.data.keys(), weights, c, channel, pool, terms);
     });
     const std::vector<py::ssize_t> shape{result.plug_in.rows(), geometry.queries, geometry.keys};
     return py::make_tuple(reshaped(to_array(std::move(result.bayes_optimal)), shape),
@@ -231,7 +245,8 @@ void bind_estimators(py::module_& module) {
                "seed"_a, "threads"_a, "progress"_a);
     module.def("run_descent", &run_descent, "dataset"_a, "channel"_a, "settings"_a, "starts"_a,
                "checkpoint"_a, "threads"_a, "progress"_a);
-    module.def("predict", &predict, "dataset"_a, "estimates"_a, "error"_a, "channel"_a, "threads"_a);
+    module.def("predict", &predict, "dataset"_a, "estimates"_a, "error"_a, "channel"_a, "terms"_a.none(true),
+               "threads"_a);
 }
 
 }  // namespace bayesaim::python

@@ -2,6 +2,8 @@
 // Fits of data of which little is known.
 #include "bayesaim/estimators/fit.hpp"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "bayesaim/channels/table.hpp"
@@ -101,16 +103,21 @@ py::dict fit(const PythonDataset& dataset, const std::string& channel_name, cons
             "predicted_error"_a = one.predicted_error, "status"_a = std::string(to_string(one.status))));
     const estimators::HeldOutFit held =
         result.candidates.empty() ? estimators::HeldOutFit{} : result.candidates[result.chosen].held_out;
+    // Indices subtract the trace of the estimate where a token attends to itself; logits do not.
+    const channels::Geometry geometry = used->geometry();
+    double diagonal = result.terms.diagonal;
+    if (geometry.symmetric() || geometry.parts() == 2)
+        diagonal -= result.estimate.trace() / std::sqrt(static_cast<double>(result.estimate.rows()));
     py::dict out("estimate"_a = to_array(result.estimate), "status"_a = std::string(to_string(result.status)),
                  "predicted_error"_a = result.predicted_error.trace(),
                  "predicted_error_matrix"_a = to_array(result.predicted_error),
                  "white_estimate"_a = to_array(result.white_estimate),
                  "key_term"_a = vector_or_none(result.terms.key),
-                 "query_term"_a = vector_or_none(result.terms.query),
-                 "diagonal_term"_a = result.terms.diagonal, "constant_term"_a = result.terms.constant,
-                 "learned"_a = learned, "learned_law"_a = bumps_of(result.learned.law.get()),
-                 "candidates"_a = candidates, "holdout_ratio"_a = optional_number(held.ratio),
-                 "holdout_z"_a = optional_number(held.z), "holdout_error"_a = optional_number(held.error),
+                 "query_term"_a = vector_or_none(result.terms.query), "diagonal_term"_a = diagonal,
+                 "constant_term"_a = result.terms.constant, "learned"_a = learned,
+                 "learned_law"_a = bumps_of(result.learned.law.get()), "candidates"_a = candidates,
+                 "holdout_ratio"_a = optional_number(held.ratio), "holdout_z"_a = optional_number(held.z),
+                 "holdout_error"_a = optional_number(held.error),
                  "spectral_misfit"_a = optional_number(result.spectral_misfit),
                  "token_whiteness"_a = result.tokens.queries.whiteness,
                  "token_length_spread"_a = result.tokens.queries.length_spread,

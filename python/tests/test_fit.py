@@ -33,6 +33,19 @@ def test_reads_a_head(attention):
     assert result.learned["width"] == pytest.approx(0.25, abs=0.06)
 
 
+def test_the_fit_is_the_layer():
+    """Its logits are those of the layer up to a number for each row, and predictions its outputs, of other tokens too."""
+    x, y, _ = layer(160, 64, 8, 16, seed=3, mean=0.5)
+    result = bayesaim.fit(x[:128], y[:128], attention="self", prior="bilinear")
+    new = x[128:]
+    logits = np.einsum("nai,ij,nbj->nab", new, result.estimate, new) / 8 + (new @ result.key_term / 8)[:, None, :]
+    logits += result.diagonal_term * np.eye(8)
+    found = np.exp(logits - logits.max(axis=2, keepdims=True))
+    assert np.abs(found / found.sum(axis=2, keepdims=True) - y[128:]).max() < 2e-3
+    channel = bayesaim.make_channel("softmax", tokens=8, attention="self")
+    assert np.abs(bayesaim.predict(new, result, channel).plug_in - y[128:]).max() < 2e-3
+
+
 def test_too_few_sequences_say_so():
     x, y, s = layer(64, 64, 8, 16, seed=1, causal=True)
     with pytest.warns(bayesaim.ConvergenceWarning):
@@ -66,7 +79,7 @@ def test_a_given_prior_gets_a_verdict():
     right = bayesaim.fit(data.tokens, np.exp(data.outputs), prior=bayesaim.Wishart(0.5), weights=data.weights)
     wrong = bayesaim.fit(data.tokens, np.exp(data.outputs), prior=bayesaim.Wishart(2.0), weights=data.weights)
     assert right.fits and right.learned == {}
-    assert not wrong.fits and "--prior learn" in wrong.verdict
+    assert not wrong.fits and "prior learn" in wrong.verdict
     assert right.error < wrong.error
 
 
@@ -80,6 +93,7 @@ def test_bad_arguments_are_told():
         "a tenth of the dimension": lambda: bayesaim.fit(np.ones((1, 3, 20)), y[:1], attention="self"),
         "different from sample to sample": lambda: bayesaim.fit(x, np.repeat(y[:1], 100, axis=0), attention="self"),
         "beta 'learn' needs": lambda: bayesaim.fit(x, y, attention="self", prior="learn", beta="learn"),
+        "label_noise applies only": lambda: bayesaim.fit(x, y, attention="self", label_noise="learn"),
         "finite": lambda: bayesaim.fit(x * np.nan, y, attention="self"),
     }.items():
         with pytest.raises(ValueError, match=message):

@@ -109,12 +109,24 @@ TEST_F(FitCommand, LearnsLabelNoiseAndPredictsWithIt) {
     EXPECT_NEAR(square / (1.5 * error), 1, 0.05);  // diagonal 2 C, the rest C
 }
 
+TEST_F(FitCommand, LearnsTheSingularValuesOfUntiedAttention) {
+    const std::string data = place.file("data.h5");
+    ASSERT_EQ(
+        bayesaim("generate --attention cross --dim 60 --alpha 0.2 --width 0.5 --output " + data).exit_code,
+        0);
+    const auto known = fit(data).json()["points"][0],
+               learned = fit(data + " --prior learn").json()["points"][0];
+    EXPECT_EQ(learned["learned_prior"], "smooth");
+    EXPECT_LT(learned["measured_error"].get<double>(), 1.1 * known["measured_error"].get<double>());
+}
+
 TEST_F(FitCommand, RefusesWhatMakesNoSense) {
     const std::string data = data_without_prior("--dim 20 --alpha 0.14 --width 0.5");
     for (const auto& [options, message] :
          {std::pair("--holdout 1", "--holdout must be"), std::pair("--holdout x", "--holdout"),
           std::pair("--prior learn --width 0.5", "--width cannot be combined with --prior learn"),
           std::pair("--beta learn --prior wigner", "--beta learn applies only to"),
+          std::pair("--beta learn --width 0.5", "--beta learn applies only to"),
           std::pair("--label-noise learn", "--label-noise applies only to"),
           std::pair("", "held-out samples must be at least 20")}) {
         const auto run = bayesaim("fit " + data + " " + options + " --quiet --output " + estimate);

@@ -208,9 +208,9 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
             blind ? linalg::with_eigenvalues_above(now.conjugate, next_to_none) : now.conjugate;
         // The mean slope of a layer that is hardly observed may have any sign.
         const double least_slope = blind ? next_to_none : 1e-2 * std::min(1 / without.largest, power);
-        now.response =
-            slope ? linalg::with_eigenvalues_above(v * v / (d * d) * learner.freedom() * pass.slope, least_slope)
-                  : qhat;
+        now.response = slope ? linalg::with_eigenvalues_above(
+                                   v * v / (d * d) * learner.freedom() * pass.slope, least_slope)
+                             : qhat;
         if (!linalg::positive_definite(now.response)) return finish(Termination::diverged);
         Overlap gain = linalg::inverse(now.response);
         // Next to the truth R has hardly any noise: less than the spectral engine resolves.

@@ -81,6 +81,9 @@ First first_look(const data::Dataset& data, const channels::Channel& channel, bo
         if (gaussian)
             first.second_moment =
                 power * static_cast<double>(parts) / (samples * (first.combinations - taken) * v);
+        const Eigen::VectorXd sizes = messages.g.rowwise().squaredNorm();
+        first.relative_error =
+            std::sqrt((sizes.array() - sizes.mean()).square().mean() / samples) / sizes.mean();
         if (!layout) break;
         first.terms = choice;
         first.values = terms;

@@ -13,10 +13,11 @@ using TraceChannel =
 struct First {
     data::TermChoice terms{};
     data::LinearTerms values{};
-    double second_moment = 1;  ///< tr S^T S
-    double combinations = 1;   ///< observed, per sample
-    double trace = 0;          ///< Tr(S)/sqrt(d), where lengths of tokens show it
-    bool anchored = true;      ///< whether the second moment is one to hold on to
+    double second_moment = 1;   ///< tr S^T S
+    double relative_error = 0;  ///< of the second moment, one standard error: pairs of a sample share tokens
+    double combinations = 1;    ///< observed, per sample
+    double trace = 0;           ///< Tr(S)/sqrt(d), where lengths of tokens show it
+    bool anchored = true;       ///< whether the second moment is one to hold on to
 };
 
 /// Whether outputs show combinations of h, and so the scale of S; others, such as hardmax, do not.

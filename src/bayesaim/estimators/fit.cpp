@@ -112,10 +112,8 @@ Run run(const data::Dataset& data, Family family, const Problem& problem) {
             return result.learned.law;
         };
         learning.unit_scale = !shows_scale(channel);
-        const auto samples = static_cast<double>(data.tokens->samples());
         if (shows_scale(channel) && channel.observed_combinations() && problem.first.anchored)
-            learning.anchor = {problem.first.second_moment,
-                               std::sqrt(2 / (samples * problem.first.combinations))};
+            learning.anchor = {problem.first.second_moment, problem.first.relative_error};
         learning.terms = problem.first.terms;
         learning.initial_terms = problem.first.values;
         start = first_law(channel, problem.first.second_moment);
@@ -157,8 +155,10 @@ Eigen::Index held_out_count(const data::Dataset& data, const FitOptions& options
 
 Verdict verdict_of(const FitResult& result, const HeldOutFit* held_out, const FitOptions& options) {
     std::vector<std::string> wrong;
-    if (!succeeded(result.status) && result.status != Termination::iteration_limit)
-        wrong.push_back(fmt::format("AMP ended as {}", to_string(result.status)));
+    if (!succeeded(result.status))
+        wrong.push_back(
+            fmt::format("AMP did not converge ({}){}", to_string(result.status),
+                        result.status == Termination::iteration_limit ? ": more iterations" : ""));
     const auto of_tokens = [&](const char* name, const data::TokenStatistics& statistics) {
         // Lengths that differ look like this too; then directions were tested.
         if (statistics.count == 0 || result.tokens.whitened || result.tokens.one_length) return;
@@ -170,18 +170,20 @@ Verdict verdict_of(const FitResult& result, const HeldOutFit* held_out, const Fi
     };
     of_tokens("tokens", result.tokens.queries);
     of_tokens("key tokens", result.tokens.keys);
-    if (held_out != nullptr && held_out->refuted) {
+    // After exact recovery every output is explained, whatever a fit of fewer samples was.
+    const bool recovered = result.status == Termination::exact_recovery;
+    if (held_out != nullptr && held_out->refuted && !recovered) {
         if (held_out->ratio) {
             wrong.push_back(fmt::format(
                 "held-out residuals are {:.2f} of what is promised (z = {:.1f}): {}", *held_out->ratio,
                 *held_out->z,
                 *held_out->ratio > 1
-                    ? "the width is too small, beta too large, or outputs have noise; try --prior learn"
-                    : "the width or the scale is too large; try --prior learn"));
+                    ? "the width is too small, beta too large, or outputs have noise; try prior learn"
+                    : "the width or the scale is too large; try prior learn"));
         } else {
             wrong.push_back(fmt::format(
                 "held-out outputs are not those that the model expects (z = {:.1f}): another channel, or "
-                "--prior learn",
+                "prior learn",
                 *held_out->z));
         }
     }
@@ -189,11 +191,12 @@ Verdict verdict_of(const FitResult& result, const HeldOutFit* held_out, const Fi
         const bool any = result.learned.family == Family::smooth || result.learned.family == Family::fine;
         wrong.push_back(fmt::format(
             "the spectrum is not that of the law (d KS = {:.1f}, at most {:g}): {}", *result.spectral_misfit,
-            worst_misfit,
-            any ? "it may have lines; if you know it, try --prior spectrum" : "try --prior learn"));
+            worst_misfit, any ? "it may have lines; if you know it, try prior spectrum" : "try prior learn"));
     }
-    if (!result.learned.family_fits) wrong.push_back("the spectrum is that of no width: try --prior learn");
+    if (!result.learned.family_fits) wrong.push_back("the spectrum is that of no width: try prior learn");
     Verdict verdict{wrong.empty(), "fits"};
+    if (held_out != nullptr && held_out->refuted && recovered)
+        verdict.text = "fits: every output is explained; without the held-out samples they were too few";
     for (std::size_t i = 0; i < wrong.size(); ++i)
         verdict.text = (i == 0 ? "" : verdict.text + "; ") + wrong[i];
     if (!wrong.empty()) return verdict;
@@ -215,6 +218,11 @@ void take_scale_as_beta(FitResult& result) {
     for (Vector* vector : {&result.terms.query, &result.terms.key}) *vector /= beta;
     result.terms.diagonal /= beta;
     result.terms.constant /= beta;
+    for (Candidate& candidate : result.candidates) {
+        candidate.predicted_error /= beta * beta;
+        candidate.held_out.loss /= beta * beta;
+        if (candidate.held_out.error) *candidate.held_out.error /= beta * beta;
+    }
 }
 
 }  // namespace
@@ -288,6 +296,8 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
                 result.chosen = result.candidates.size();
             }
             result.candidates.push_back(std::move(candidate));
+            // No law can be better than one that predicts held-out outputs exactly.
+            if (result.candidates.back().held_out.error && !result.candidates.back().held_out.ratio) break;
         }
     }
     if (!last) {
@@ -308,7 +318,7 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
         result.training_ratio = now.conjugate.trace() / now.response.trace();
         const spectral::SpectralLaw* law = last->learned.law ? last->learned.law.get() : priors.front();
         if (channel->layers() == 1 && law->aspect() == 1 && !last->amp.noisy.empty() &&
-            result.status != Termination::exact_recovery) {
+            result.predicted_error.trace() > 1e-6 * law->second_moment()) {
             const Vector spectrum = spectrum_of(channel->geometry(), last->amp.noisy);
             result.spectral_misfit =
                 spectral::spectral_misfit(*law, {{spectrum.data(), static_cast<std::size_t>(spectrum.size())},
