@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/text.hpp"
+#include "bayesaim/estimators/fit.hpp"
 #include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/experiments/estimator_table.hpp"
 #include "bayesaim/experiments/grid.hpp"
@@ -20,8 +22,36 @@ struct Arguments : CommonArguments {
     ModelArguments model;
     std::string alpha, storage = "memory", precision = "double", initial = "mean", record;
     int dim = 100, seeds = 1, test_samples = 0;
+    std::string learn;
     AmpArguments amp;
 };
+
+/// What --learn says.
+struct Learned {
+    bool label_noise = false;
+    estimators::Family family = estimators::Family::given;
+};
+
+Learned parse_learn(const Arguments& arguments) {
+    Learned learned;
+    if (arguments.learn.empty()) return learned;
+    for (const std::string_view word : split(arguments.learn, ',')) {
+        switch (check_one_of("--learn", word, {"width", "spectrum", "label-noise"})) {
+            case 0:
+                learned.family = estimators::Family::weights;
+                break;
+            case 1:
+                learned.family = estimators::Family::smooth;
+                break;
+            default:
+                learned.label_noise = true;
+        }
+    }
+    if (learned.label_noise && arguments.model.options.channel != "linear")
+        throw_inapplicable("--learn label-noise", "--channel linear",
+                           fmt::format("channel is {}", arguments.model.options.channel));
+    return learned;
+}
 
 /// One run: a seed at one alpha.
 struct Run {
@@ -29,7 +59,39 @@ struct Run {
     Termination status = Termination::stopped;
     std::vector<estimators::AmpIteration> record{};
     double error = 0, generalization = 0, plugin_generalization = 0;
+    double width = 0, scale = 0, label_noise = 0;  ///< learned
 };
+
+/// The data without their prior: its law, or the label noise, is learned.
+Run learn_once(const Arguments& arguments, const Learned& learned, const model::Model& model,
+               const data::Synthetic& problem, const estimators::AmpOptions& amp, ThreadPool& pool) {
+    estimators::FitOptions options;
+    options.families = {learned.family};
+    options.learn_label_noise = learned.label_noise;
+    options.holdout = 0;
+    options.tokens_as_given = true;
+    options.amp = amp;
+    options.amp.initial_estimates.clear();
+    const auto channel_of = [&](double label_noise) -> std::shared_ptr<const channels::Channel> {
+        channels::ChannelOptions of_channel = arguments.model.options.channel_options;
+        of_channel.label_noise = label_noise;
+        return channels::make_channel(arguments.model.options.channel, of_channel);
+    };
+    const estimators::FitResult result =
+        estimators::fit(problem.data, channel_of, arguments.model.options.channel_options.label_noise,
+                        model.laws(), options, pool);
+    Run run{estimators::measured_error(result, model.channel(), problem.weights), result.status,
+            result.record};
+    // Hardmax does not show the scale of S, which is then that of the law; back to that of the weights.
+    if (result.learned.law && !model.channel().smooth_output())
+        run.errors *= problem.weights[0].squaredNorm() / static_cast<double>(problem.weights[0].rows()) /
+                      result.learned.law->second_moment();
+    run.error = run.errors.trace();
+    run.width = result.learned.width.value_or(0);
+    run.scale = result.learned.scale.value_or(0);
+    run.label_noise = result.label_noise;
+    return run;
+}
 
 Run run_once(const Arguments& arguments, const model::Model& model, const data::SyntheticOptions& synthetic,
              Progress& progress, ThreadPool& pool) {
@@ -45,6 +107,8 @@ Run run_once(const Arguments& arguments, const model::Model& model, const data::
                                     synthetic.seed, now.iteration, now.true_error->trace()));
         return !interrupted();
     };
+    if (const Learned learned = parse_learn(arguments); !arguments.learn.empty())
+        return learn_once(arguments, learned, model, problem, options, pool);
     const estimators::AmpResult result =
         estimators::run_amp(problem.data, model.laws(), model.channel(), options, pool);
     Run run{options.measure(result.estimates), result.status, result.record};
@@ -104,6 +168,13 @@ Record summarise(const Arguments& arguments, double alpha, const std::vector<Run
         point["plugin_generalization_standard_error"] = plug_in.standard_error;
         point["theory_plugin_generalization_error"] = generalization.plug_in;
     }
+    if (const Learned learned = parse_learn(arguments); !arguments.learn.empty()) {
+        if (learned.family == estimators::Family::weights) {
+            point["learned_width"] = mean_over(runs, &Run::width).value;
+            point["learned_scale"] = mean_over(runs, &Run::scale).value;
+        }
+        if (learned.label_noise) point["learned_label_noise"] = mean_over(runs, &Run::label_noise).value;
+    }
     point["iterations"] = iterations;
     point["seconds_per_iteration"] = seconds;
     point["status"] = to_string(status);
@@ -132,6 +203,10 @@ int run(const Arguments& arguments) {
     synthetic.precision = data::parse_precision("--precision", arguments.precision);
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
     arguments.amp.check();
+    parse_learn(arguments);
+    if (!arguments.learn.empty() && arguments.test_samples > 0) throw_conflict("--test-samples", "--learn");
+    if (!arguments.learn.empty() && arguments.model.command.given("--initial"))
+        throw_conflict("--initial", "--learn");
     const experiments::Grid grid("--alpha", arguments.alpha);
     arguments.check_writable();
     check_writable(arguments.record);
@@ -149,6 +224,7 @@ int run(const Arguments& arguments) {
                                  {"initial", arguments.initial},
                                  {"test_samples", arguments.test_samples}});
     arguments.amp.describe(report.configuration);
+    if (!arguments.learn.empty()) report.configuration["learn"] = arguments.learn;
 
     const auto made = theory::make_curve(model.laws(), model.channel().geometry());
     const theory::EstimationCurve& curve = *made;
@@ -199,6 +275,11 @@ void add_amp(Program& program) {
     command.count("--test-samples", arguments.test_samples, 0,
                   "new samples on which predictions are measured; adds generalisation errors to the result");
     arguments.amp.add_to(command);
+    command.text("--learn", arguments.learn,
+                 "what AMP is not told, and learns: width (and scale), or spectrum, of S; label-noise; or "
+                 "two of them, as "
+                 "`fit` does\n(one layer)",
+                 "LIST");
     command.text("--initial", arguments.initial,
                  "start: mean (kappa1 I), prior (a draw, as in the paper) or informed (the truth)");
     command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)");

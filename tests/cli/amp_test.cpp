@@ -16,6 +16,27 @@ nlohmann::json points_of(const cli::Run& run) {
     return points;
 }
 
+/// What is not told costs next to nothing: the width 1, which is wrong, costs 25%.
+TEST(AmpCommand, LearnsTheWidthThatItIsNotTold) {
+    const std::string call = "amp --width 0.5 --alpha 0.12 --dim 80 --seeds 4 --seed 3 --quiet --format json";
+    const auto known = bayesaim(call).json()["points"][0],
+               learned = bayesaim(call + " --learn width").json()["points"][0];
+    EXPECT_LT(learned["mean_error"].get<double>(), 1.05 * known["mean_error"].get<double>());
+    EXPECT_NEAR(learned["learned_width"], 0.5, 0.06);
+    EXPECT_NEAR(learned["learned_scale"], 1, 0.06);
+    const std::string noisy =
+        "amp --channel linear --label-noise 0.3 --width 0.5 --alpha 0.2 --dim 60 --seeds 4 --quiet --format "
+        "json";
+    EXPECT_NEAR(bayesaim(noisy + " --learn width,label-noise").json()["points"][0]["learned_label_noise"],
+                0.3, 0.03);
+    for (const char* options :
+         {" --learn widths", " --learn label-noise", " --learn width --test-samples 10"}) {
+        const auto run = bayesaim(call + options);
+        EXPECT_EQ(run.exit_code, 1) << options;
+        EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    }
+}
+
 }  // namespace
 
 TEST(AmpCommand, LandsNextToTheory) {

@@ -32,7 +32,7 @@ std::vector<Matrix> no_estimates(const channels::Channel& channel, const data::D
 
 }  // namespace
 
-First first_look(const data::Dataset& data, const channels::Channel& channel, bool with_terms,
+First first_look(const data::Dataset& data, const channels::Channel& channel, bool with_terms, bool whitened,
                  ThreadPool& pool) {
     const channels::Geometry geometry = channel.geometry();
     const double v = geometry.variance_factor(), samples = static_cast<double>(data.tokens->samples());
@@ -92,21 +92,23 @@ First first_look(const data::Dataset& data, const channels::Channel& channel, bo
         const double noise = gaussian ? v * first.second_moment / static_cast<double>(parts) : 1;
         const Matrix inverse = linalg::solve_positive(gram, Matrix::Identity(gram.rows(), gram.cols()));
         Eigen::Index next = 0;
-        // Terms that stand out, or that cost next to nothing: where there is no noise even small ones matter in the end.
+        // Terms that stand out, or all where they cost next to nothing: without noise even small ones matter in the end.
+        // At few observations one number, the diagonal, costs 1% of the error.
+        const bool cheap =
+            static_cast<double>(data.keys().dim()) < cheap_terms * samples * first.combinations;
         const auto stands_out = [&](Eigen::Index size) {
             const Matrix covariance = noise * inverse.block(next, next, size, size);
             const Vector part = parameters.segment(next, size);
             next += size;
-            const double chi = part.dot(Vector(linalg::solve_positive(covariance, part)));
-            return (chi - static_cast<double>(size)) / std::sqrt(2 * static_cast<double>(size)) >
-                       significant ||
-                   static_cast<double>(size) < cheap_terms * samples * first.combinations;
+            const double chi = part.dot(Vector(linalg::solve_positive(covariance, part))),
+                         freedom = static_cast<double>(size);
+            return cheap || chi > freedom + significant * std::max(std::sqrt(2 * freedom), significant);
         };
         data::TermChoice kept;
         if (choice.query && !geometry.symmetric()) kept.query = stands_out(data.tokens->dim());
         if (choice.key) kept.key = stands_out(data.keys().dim());
-        kept.diagonal = choice.diagonal;
-        kept.constant = choice.constant;
+        if (choice.diagonal) kept.diagonal = stands_out(1) || whitened;
+        if (choice.constant) kept.constant = stands_out(1);
         if (kept.query == choice.query && kept.key == choice.key && kept.diagonal == choice.diagonal &&
             kept.constant == choice.constant)
             break;

@@ -23,8 +23,9 @@ struct First {
 /// Whether outputs show combinations of h, and so the scale of S; others, such as hardmax, do not.
 inline bool shows_scale(const channels::Channel& channel) { return channel.smooth_output().has_value(); }
 
-/// Scores at Shat = 0 and V = 1 are the residuals of linear and softmax outputs. Linear terms are kept if they stand out.
-First first_look(const data::Dataset& data, const channels::Channel& channel, bool with_terms,
+/// Scores at Shat = 0 and V = 1 are the residuals of linear and softmax outputs. Linear terms are kept if they stand out;
+/// that of the diagonal always if tokens were whitened, since the trace that was subtracted is then another.
+First first_look(const data::Dataset& data, const channels::Channel& channel, bool with_terms, bool whitened,
                  ThreadPool& pool);
 
 /// Scores at Shat = 0 are linear in the trace that the channel subtracts: the trace that makes them smallest.

@@ -255,7 +255,8 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
         const double trace =
             prepared.report.one_length ? first_trace(prepared.data, fitted_channel, label_noise, pool) : 0;
         first = first_look(prepared.data, *fitted_channel(label_noise, trace),
-                           !options.tokens_as_given && options.families.front() != Family::given, pool);
+                           !options.tokens_as_given && options.families.front() != Family::given,
+                           prepared.report.whitened, pool);
         first.trace = trace;
         // x_a' S x_a has the variance 2 (kappa2 + (gamma - 1) kappa1^2), and 2 (kappa2 - kappa1^2) at one length.
         first.anchored = !channel->geometry().symmetric() ||
@@ -307,6 +308,7 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
     }
     result.status = last->amp.status;
     result.iterations = static_cast<int>(last->amp.record.size());
+    result.record = last->amp.record;
     result.learned = last->learned;
     result.label_noise = options.learn_label_noise ? last->amp.label_noise : label_noise;
     result.predicted_error = last->amp.predicted_error;

@@ -79,6 +79,7 @@ struct FitResult {
     Overlap predicted_error;  ///< of white_estimate
     Termination status = Termination::iteration_limit;
     int iterations = 0;
+    std::vector<AmpIteration> record{};  ///< of the last run
     LearnedLaw learned{};
     double label_noise = 0;
     std::optional<double>
