@@ -193,7 +193,9 @@ Verdict verdict_of(const FitResult& result, const HeldOutFit* held_out, const Fi
             "the spectrum is not that of the law (d KS = {:.1f}, at most {:g}): {}", *result.spectral_misfit,
             worst_misfit, any ? "it may have lines; if you know it, try prior spectrum" : "try prior learn"));
     }
-    if (!result.learned.family_fits) wrong.push_back("the spectrum is that of no width: try prior learn");
+    // Alone this says little: the limit of large width has no width either.
+    if (!result.learned.family_fits && !wrong.empty())
+        wrong.push_back("the spectrum is that of no width: try prior learn");
     Verdict verdict{wrong.empty(), "fits"};
     if (held_out != nullptr && held_out->refuted && recovered)
         verdict.text = "fits: every output is explained; without the held-out samples they were too few";
