@@ -93,7 +93,7 @@ First first_look(const data::Dataset& data, const channels::Channel& channel, bo
         const Matrix inverse = linalg::solve_positive(gram, Matrix::Identity(gram.rows(), gram.cols()));
         Eigen::Index next = 0;
         // Terms that stand out, or all where they cost next to nothing: without noise even small ones matter in the end.
-        // At few observations one number, the diagonal, costs 1% of the error.
+        // At few observations one number, the diagonal of tied attention, costs 1% of the error.
         const bool cheap =
             static_cast<double>(data.keys().dim()) < cheap_terms * samples * first.combinations;
         const auto stands_out = [&](Eigen::Index size) {
@@ -107,7 +107,8 @@ First first_look(const data::Dataset& data, const channels::Channel& channel, bo
         data::TermChoice kept;
         if (choice.query && !geometry.symmetric()) kept.query = stands_out(data.tokens->dim());
         if (choice.key) kept.key = stands_out(data.keys().dim());
-        if (choice.diagonal) kept.diagonal = stands_out(1) || whitened;
+        // The diagonal of tied attention tells the trace of S; otherwise there is none to tell.
+        if (choice.diagonal) kept.diagonal = stands_out(1) || whitened || !geometry.symmetric();
         if (choice.constant) kept.constant = stands_out(1);
         if (kept.query == choice.query && kept.key == choice.key && kept.diagonal == choice.diagonal &&
             kept.constant == choice.constant)

@@ -24,7 +24,8 @@ struct First {
 inline bool shows_scale(const channels::Channel& channel) { return channel.smooth_output().has_value(); }
 
 /// Scores at Shat = 0 and V = 1 are the residuals of linear and softmax outputs. Linear terms are kept if they stand out;
-/// that of the diagonal always if tokens were whitened, since the trace that was subtracted is then another.
+/// that of the diagonal always if tokens were whitened, since the trace that was subtracted is then another, and for untied
+/// attention.
 First first_look(const data::Dataset& data, const channels::Channel& channel, bool with_terms, bool whitened,
                  ThreadPool& pool);
 
