@@ -18,25 +18,29 @@
 namespace bayesaim::program {
 namespace {
 
+/// What is learned.
+struct Learned {
+    bool label_noise = false;
+    estimators::Family family = estimators::Family::given;
+};
+
 struct Arguments : CommonArguments {
     ModelArguments model;
     std::string alpha, storage = "memory", precision = "double", initial = "mean", record;
     int dim = 100, seeds = 1, test_samples = 0;
     std::string learn;
+    Learned learned{};  // what --learn says
     AmpArguments amp;
-};
-
-/// What --learn says.
-struct Learned {
-    bool label_noise = false;
-    estimators::Family family = estimators::Family::given;
 };
 
 Learned parse_learn(const Arguments& arguments) {
     Learned learned;
     if (arguments.learn.empty()) return learned;
     for (const std::string_view word : split(arguments.learn, ',')) {
-        switch (check_one_of("--learn", word, {"width", "spectrum", "label-noise"})) {
+        const std::size_t what = check_one_of("--learn", word, {"width", "spectrum", "label-noise"});
+        if (what < 2 && learned.family != estimators::Family::given)
+            throw_conflict("--learn width", "spectrum");
+        switch (what) {
             case 0:
                 learned.family = estimators::Family::weights;
                 break;
@@ -63,20 +67,16 @@ struct Run {
 };
 
 /// The data without their prior: its law, or the label noise, is learned.
-Run learn_once(const Arguments& arguments, const Learned& learned, const model::Model& model,
-               const data::Synthetic& problem, const estimators::AmpOptions& amp, ThreadPool& pool) {
+Run learn_once(const Arguments& arguments, const model::Model& model, const data::Synthetic& problem,
+               const estimators::AmpOptions& amp, ThreadPool& pool) {
     estimators::FitOptions options;
-    options.families = {learned.family};
-    options.learn_label_noise = learned.label_noise;
+    options.families = {arguments.learned.family};
+    options.learn_label_noise = arguments.learned.label_noise;
     options.holdout = 0;
     options.tokens_as_given = true;
     options.amp = amp;
     options.amp.initial_estimates.clear();
-    const auto channel_of = [&](double label_noise) -> std::shared_ptr<const channels::Channel> {
-        channels::ChannelOptions of_channel = arguments.model.options.channel_options;
-        of_channel.label_noise = label_noise;
-        return channels::make_channel(arguments.model.options.channel, of_channel);
-    };
+    const auto channel_of = [&](double label_noise) { return arguments.model.make_channel(label_noise); };
     const estimators::FitResult result =
         estimators::fit(problem.data, channel_of, arguments.model.options.channel_options.label_noise,
                         model.laws(), options, pool);
@@ -107,8 +107,7 @@ Run run_once(const Arguments& arguments, const model::Model& model, const data::
                                     synthetic.seed, now.iteration, now.true_error->trace()));
         return !interrupted();
     };
-    if (const Learned learned = parse_learn(arguments); !arguments.learn.empty())
-        return learn_once(arguments, learned, model, problem, options, pool);
+    if (!arguments.learn.empty()) return learn_once(arguments, model, problem, options, pool);
     const estimators::AmpResult result =
         estimators::run_amp(problem.data, model.laws(), model.channel(), options, pool);
     Run run{options.measure(result.estimates), result.status, result.record};
@@ -168,7 +167,8 @@ Record summarise(const Arguments& arguments, double alpha, const std::vector<Run
         point["plugin_generalization_standard_error"] = plug_in.standard_error;
         point["theory_plugin_generalization_error"] = generalization.plug_in;
     }
-    if (const Learned learned = parse_learn(arguments); !arguments.learn.empty()) {
+    if (!arguments.learn.empty()) {
+        const Learned& learned = arguments.learned;
         if (learned.family == estimators::Family::weights) {
             point["learned_width"] = mean_over(runs, &Run::width).value;
             point["learned_scale"] = mean_over(runs, &Run::scale).value;
@@ -196,14 +196,14 @@ void explain_differences(const Report& report) {
     }
 }
 
-int run(const Arguments& arguments) {
+int run(Arguments arguments) {
     data::SyntheticOptions synthetic;
     synthetic.dim = arguments.dim;
     synthetic.storage = data::parse_token_storage("--token-storage", arguments.storage);
     synthetic.precision = data::parse_precision("--precision", arguments.precision);
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
     arguments.amp.check();
-    parse_learn(arguments);
+    arguments.learned = parse_learn(arguments);
     if (!arguments.learn.empty() && arguments.test_samples > 0) throw_conflict("--test-samples", "--learn");
     if (!arguments.learn.empty() && arguments.model.command.given("--initial"))
         throw_conflict("--initial", "--learn");

@@ -90,7 +90,12 @@ void choose_families(const Record& attributes, Arguments& arguments) {
         const bool known = attributes.contains("width") || model.command.given("--width");
         const bool open =
             model.learned.contains("width") || (!known && model::takes_option(options, "width"));
-        const bool learnable = open && options.channel != "multi-head" && options.aspect == 1;
+        const bool learnable =
+            open && options.channel != "multi-head" && options.prior != "multi-head" && options.aspect == 1;
+        if (model.learned.contains("width") && !learnable)
+            throw_unavailable("--width learn", options.aspect != 1
+                                                   ? "for keys of another dimension"
+                                                   : fmt::format("with the prior {}", options.prior));
         if (learnable) arguments.families = {Family::weights};
         // Nobody says that S is a product of weights.
         if (learnable && !typed && !attributes.contains("prior") && !model.learned.contains("width"))
@@ -152,7 +157,10 @@ Record in_numbers(const estimators::FitResult& result, const Record& learned) {
     record["learned"] = text.empty() ? Value() : Value(text);
     const estimators::HeldOutFit none, *held = held_out(result);
     if (held == nullptr) held = &none;
-    record.update({{"holdout_ratio", held->ratio}, {"holdout_z", held->z}, {"holdout_error", held->error}});
+    record.update({{"holdout_samples", held->samples},
+                   {"holdout_ratio", held->ratio},
+                   {"holdout_z", held->z},
+                   {"holdout_error", held->error}});
     Value::List names, losses;
     for (const estimators::Candidate& candidate : result.candidates) {
         names.emplace_back(std::string(to_string(candidate.family)));
@@ -161,6 +169,7 @@ Record in_numbers(const estimators::FitResult& result, const Record& learned) {
     record.update({{"candidates", std::move(names)},
                    {"candidate_losses", std::move(losses)},
                    {"spectral_misfit", result.spectral_misfit},
+                   {"training_ratio", result.training_ratio},
                    {"token_whiteness", result.tokens.queries.whiteness},
                    {"token_length_spread", result.tokens.queries.length_spread},
                    {"tokens_whitened", result.tokens.whitened},
@@ -257,11 +266,7 @@ int run(Arguments arguments) {
             fmt::format("iteration {}, predicted error {:.6f}", now.iteration, now.predicted_error.trace()));
         return !interrupted();
     };
-    const auto channel_of = [&](double label_noise) -> std::shared_ptr<const channels::Channel> {
-        channels::ChannelOptions of_channel = arguments.model.options.channel_options;
-        of_channel.label_noise = label_noise;
-        return channels::make_channel(arguments.model.options.channel, of_channel);
-    };
+    const auto channel_of = [&](double label_noise) { return arguments.model.make_channel(label_noise); };
     const estimators::FitResult result =
         estimators::fit(contents.data, channel_of, arguments.model.options.channel_options.label_noise,
                         model.laws(), options, pool);

@@ -65,8 +65,9 @@ int run(const Arguments& arguments) {
     const data::DatasetContents contents =
         data::read_dataset(arguments.token_file, *channel, data::Outputs::optional);
     ThreadPool pool(arguments.thread_count());
-    const auto prediction = estimators::predict(*contents.data.tokens, contents.data.keys(), estimate.weights,
-                                                estimate.error, *channel, pool, estimate.terms);
+    const channels::Rows omega =
+        estimators::predicted_indices(contents.data, estimate.weights, estimate.terms, *channel, pool);
+    const auto prediction = estimators::predict(omega, estimate.error, *channel, pool);
 
     if (const auto status = data::text_attribute(estimate.attributes, "status");
         status && !is_success(*status) && !arguments.quiet) {
@@ -109,8 +110,6 @@ int run(const Arguments& arguments) {
         if (const auto found = estimate.attributes.find(name); found != estimate.attributes.end())
             attributes.insert(*found);
     }
-    const channels::Rows omega =
-        estimators::predicted_indices(contents.data, estimate.weights, estimate.terms, *channel, pool);
     data::write_predictions(arguments.output, prediction.bayes_optimal, prediction.plug_in,
                             estimators::prediction_deviation(omega, estimate.error, *channel, pool),
                             header.tokens, attributes);

@@ -204,6 +204,12 @@ model::Model ModelArguments::make() const {
     }
 }
 
+std::shared_ptr<const channels::Channel> ModelArguments::make_channel(double label_noise) const {
+    channels::ChannelOptions of_channel = options.channel_options;
+    of_channel.label_noise = label_noise;
+    return channels::make_channel(options.channel, of_channel);
+}
+
 std::vector<model::Model> ModelArguments::make_family() const {
     ModelArguments one = *this;
     std::vector<model::Model> family;

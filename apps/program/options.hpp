@@ -41,6 +41,8 @@ struct ModelArguments {
     void complete_from(const Record& description);
     /// Throws InvalidArgument for an option that the prior or the channel does not have.
     model::Model make() const;
+    /// The channel with this label noise, if it can have any.
+    std::shared_ptr<const channels::Channel> make_channel(double label_noise) const;
     /// One model per width if the channel has one layer; otherwise the one model.
     std::vector<model::Model> make_family() const;
     /// The prior of commands without a channel.

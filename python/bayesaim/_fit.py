@@ -33,6 +33,7 @@ class FitResult(Result):
     holdout_ratio: float | None  #: held-out residuals in units of what is promised; 1 for the right model
     holdout_z: float | None  #: its distance from 1 in standard errors; discrete outputs: of their log-probability
     holdout_error: float | None  #: ||Shat - S||^2/d as held-out outputs show it, whatever the prior
+    training_ratio: float  #: power over slope of the scores; 1 for the right model, up to a few d/n
     spectral_misfit: float | None  #: d KS; about 2.5 for the right law, at most 4
     token_whiteness: float  #: z of the tokens as given; 0 +- 1 for white ones
     token_length_spread: float  #: gamma; 1 for normal tokens
@@ -51,7 +52,7 @@ class FitResult(Result):
     constant_term: float
 
 
-def _log_outputs(probabilities: NDArray[Any], attention: str) -> NDArray[Any]:
+def _log_outputs(probabilities: NDArray[Any]) -> NDArray[Any]:
     """Logarithms; a zero is an entry that a mask hides."""
     if np.any(probabilities < 0):
         raise ValueError(f"outputs must be probabilities, got {probabilities.min():.6g}; log_outputs= takes logarithms")
@@ -100,13 +101,14 @@ def fit(
         raise ValueError("outputs or log_outputs must be given, one of them")
     given = check.real("outputs" if log_outputs is None else "log_outputs", outputs if log_outputs is None else log_outputs)
     if channel == "softmax" and log_outputs is None:
-        given = _log_outputs(np.asarray(given, dtype=float), attention)
+        given = _log_outputs(np.asarray(given, dtype=float))
     elif channel != "softmax" and log_outputs is not None:
         raise ValueError(f"log_outputs cannot be combined with channel {channel!r}")
     data = Dataset(tokens, given, weights=weights, key_tokens=key_tokens)
     families, known = ["given"], None
     if prior is None or isinstance(prior, str):
-        check.one_of("prior", prior or "learn", ["wishart", "bilinear", "learn"])
+        if prior is not None:
+            check.one_of("prior", prior, ["wishart", "bilinear", "learn"])
         if prior == ("bilinear" if attention == "tied" else "wishart"):
             raise ValueError(f"prior {prior!r} cannot be combined with attention {attention!r}")
         families = _FAMILIES[prior]
@@ -120,6 +122,8 @@ def fit(
     settings: dict[str, Any] = {"attention": attention}
     if channel == "softmax":
         settings["beta"] = 1.0 if learn_beta else check.number("beta", beta)
+    if channel != "softmax" and beta != 1:
+        raise ValueError(f"beta applies only to channel 'softmax' (channel is {channel!r})")
     if channel != "linear" and label_noise != 0:
         raise ValueError(f"label_noise applies only to channel 'linear' (channel is {channel!r})")
     if channel == "linear" and label_noise != "learn":

@@ -117,7 +117,7 @@ py::dict fit(const PythonDataset& dataset, const std::string& channel_name, cons
                  "constant_term"_a = result.terms.constant, "learned"_a = learned,
                  "learned_law"_a = bumps_of(result.learned.law.get()), "candidates"_a = candidates,
                  "holdout_ratio"_a = optional_number(held.ratio), "holdout_z"_a = optional_number(held.z),
-                 "holdout_error"_a = optional_number(held.error),
+                 "holdout_error"_a = optional_number(held.error), "training_ratio"_a = result.training_ratio,
                  "spectral_misfit"_a = optional_number(result.spectral_misfit),
                  "token_whiteness"_a = result.tokens.queries.whiteness,
                  "token_length_spread"_a = result.tokens.queries.length_spread,

@@ -29,8 +29,8 @@ TEST(AmpCommand, LearnsTheWidthThatItIsNotTold) {
         "json";
     EXPECT_NEAR(bayesaim(noisy + " --learn width,label-noise").json()["points"][0]["learned_label_noise"],
                 0.3, 0.03);
-    for (const char* options :
-         {" --learn widths", " --learn label-noise", " --learn width --test-samples 10"}) {
+    for (const char* options : {" --learn widths", " --learn label-noise", " --learn width --test-samples 10",
+                                " --learn width,spectrum"}) {
         const auto run = bayesaim(call + options);
         EXPECT_EQ(run.exit_code, 1) << options;
         EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;

@@ -127,6 +127,8 @@ TEST_F(FitCommand, RefusesWhatMakesNoSense) {
           std::pair("--prior learn --width 0.5", "--width cannot be combined with --prior learn"),
           std::pair("--beta learn --prior wigner", "--beta learn applies only to"),
           std::pair("--beta learn --width 0.5", "--beta learn applies only to"),
+          std::pair("--prior multi-head --width learn",
+                    "--width learn is not available with the prior multi-head"),
           std::pair("--label-noise learn", "--label-noise applies only to"),
           std::pair("", "held-out samples must be at least 20")}) {
         const auto run = bayesaim("fit " + data + " " + options + " --quiet --output " + estimate);

@@ -142,19 +142,6 @@ class Hdf5Values final : public StoredValues {
 
 }  // namespace
 
-std::optional<std::string> text_attribute(const Attributes& attributes, const std::string& name) {
-    const auto found = attributes.find(name);
-    if (found == attributes.end()) return std::nullopt;
-    if (const auto* text = found->second.as<std::string>()) return *text;
-    throw_invalid(fmt::format("attribute {}", name), "text", "a number");
-}
-
-std::optional<double> number_attribute(const Attributes& attributes, const std::string& name) {
-    const auto found = attributes.find(name);
-    if (found == attributes.end()) return std::nullopt;
-    return number_of(fmt::format("attribute {}", name), found->second);
-}
-
 QuietHdf5::QuietHdf5() {
     H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);

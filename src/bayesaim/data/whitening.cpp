@@ -15,7 +15,6 @@ namespace bayesaim::data {
 namespace {
 
 using linalg::Matrix;
-using linalg::Transpose;
 using linalg::Vector;
 
 constexpr Eigen::Index tokens_per_dimension = 10;

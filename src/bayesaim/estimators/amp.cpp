@@ -77,6 +77,10 @@ void check(const data::Dataset& data, Laws priors, const channels::Channel& chan
 struct State {
     std::vector<Matrix> estimates;
     Overlap error;
+    // What had been learned with them.
+    std::shared_ptr<const spectral::SpectralLaw> law{};
+    double label_noise = 0;
+    data::LinearTerms terms{};
 };
 
 /// kappa1 of the components. A matrix that is not symmetric has none.
@@ -177,9 +181,9 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         result.status = status;
         result.estimates = data::from_components(geometry, std::move(last.estimates));
         result.predicted_error = last.error;
-        result.law = learner.law();
-        result.label_noise = learner.label_noise();
-        result.terms = learner.terms();
+        result.law = last.law;
+        result.label_noise = last.label_noise;
+        result.terms = last.terms;
         return std::move(result);
     };
     for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
@@ -242,7 +246,8 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         auto denoised = denoise(geometry, learner.laws(), noisy, now.noise_covariance, options, pool);
         for (std::size_t l = 0; l < noisy.size(); ++l)
             now.change += (denoised.estimates[l] - state.estimates[l]).squaredNorm() / d;
-        state = {std::move(denoised.estimates), denoised.posterior_covariance};
+        state = {std::move(denoised.estimates), denoised.posterior_covariance, learner.law(),
+                 learner.label_noise(), learner.terms()};
         result.noisy = std::move(noisy);
         learner.follow(state.estimates);
         onsager = slope ? Overlap(v * state.error * linalg::inverse(now.noise_covariance) * gain)

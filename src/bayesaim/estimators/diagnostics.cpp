@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/random.hpp"
 #include "bayesaim/data/whitening.hpp"
+#include "bayesaim/estimators/learning.hpp"
 #include "bayesaim/estimators/prediction.hpp"
 
 namespace bayesaim::estimators {
@@ -31,7 +33,7 @@ data::Dataset subset(const data::Dataset& data, const std::vector<Eigen::Index>&
 /// Linear and softmax outputs fix combinations of the indices, perhaps with Gaussian noise: residuals have a known
 /// variance.
 void measure_residuals(const data::Dataset& data, const FittedModel& fitted, const Rows& omega, double v,
-                       HeldOutFit& result) {
+                       double uncertainty, HeldOutFit& result) {
     const channels::Channel& channel = fitted.channel;
     const channels::Geometry geometry = channel.geometry();
     const Eigen::Index pairs = channel.pairs();
@@ -63,12 +65,33 @@ void measure_residuals(const data::Dataset& data, const FittedModel& fitted, con
         }
         result.error = std::max(0.0, sum / (v * static_cast<double>(pairs)));
     }
+    if (!exact && geometry.parts() == 2) {
+        // Off the diagonal h_ab has the variance E_s + E_a, and the outputs that of the label noise besides.
+        double noise = 0, sum = 0;
+        for (const auto& [name, value] : channel.parameters()) {
+            if (name == "label_noise") noise = value;
+        }
+        int count = 0;
+        for (int a = 0; a < geometry.queries; ++a) {
+            for (int b = 0; b < geometry.keys; ++b) {
+                if (a == b || !geometry.sees(a, b)) continue;
+                ++count;
+                const int p = geometry.pair(a, b);
+                const auto mean =
+                    (omega.col(p) + (a < b ? 1 : -1) * omega.col(pairs + p)) / std::numbers::sqrt2;
+                sum += (data.outputs.col(a * geometry.keys + b) - mean).squaredNorm() / samples - noise;
+            }
+        }
+        if (count > 0) result.error = std::max(0.0, sum / count);
+    }
     // Exact recovery: what is left of the residuals is rounding, and the last C says nothing about it.
     if (vanished || (exact && *result.error < 1e-6 * data::self_overlaps(fitted.estimates).trace())) return;
-    const double combinations =
-        exact ? *exact : static_cast<double>(geometry.symmetric() ? pairs : geometry.seen_outputs());
+    const double sigma = std::sqrt(2 / (samples * observations_per_sample(channel)));
     result.ratio = ratio;
-    result.z = (ratio - 1) / std::sqrt(2 / (samples * combinations));
+    result.z = (ratio - 1) / sigma;
+    // A larger C makes the ratio smaller.
+    result.refuted =
+        ratio / (1 + uncertainty) > 1 + limit * sigma || ratio / (1 - uncertainty) < 1 - limit * sigma;
 }
 
 /// Any other outputs: is their probability what the model expects of outputs that it draws itself?
@@ -88,17 +111,8 @@ void measure_surprise(const data::Dataset& data, const FittedModel& fitted, cons
         channel.score(data.outputs.middleRows(begin, count), mean, variance, g, log_z);
         surprise.segment(begin, count) = -log_z;
         Eigen::VectorXd sum = Eigen::VectorXd::Zero(count), squares = sum;
-        Eigen::ArrayXXd normal(count, columns);
         for (int k = 0; k < draws; ++k) {
-            for (Eigen::Index i = 0; i < count; ++i) {
-                std::vector<double> row(static_cast<std::size_t>(columns));
-                RandomStream(static_cast<std::uint64_t>(k), Purpose::prediction,
-                             static_cast<std::uint64_t>(begin + i))
-                    .fill_normal(row);
-                normal.row(i) = Eigen::Map<const Eigen::ArrayXd>(row.data(), columns).transpose();
-            }
-            index = mean;
-            channels::add_correlated(root, normal, index);
+            draw_indices(mean, root, static_cast<std::uint64_t>(k), false, begin, index);
             channel.draw(index, static_cast<std::uint64_t>(k), range.begin, outputs);
             channel.score(outputs, mean, variance, g, log_z);
             sum -= log_z;
@@ -142,14 +156,8 @@ HeldOutFit held_out_fit(const data::Dataset& data, const FittedModel& fitted, do
     result.samples = omega.rows();
     // Linear and softmax outputs: a smooth function of h.
     if (channel.layers() == 1 && channel.smooth_output()) {
-        measure_residuals(data, fitted, omega, v, result);
+        measure_residuals(data, fitted, omega, v, uncertainty, result);
         result.loss = *result.error;
-        if (result.z) {
-            // sigma of the ratio; a larger C makes it smaller.
-            const double sigma = (*result.ratio - 1) / *result.z;
-            result.refuted = *result.ratio / (1 + uncertainty) > 1 + limit * sigma ||
-                             *result.ratio / (1 - uncertainty) < 1 - limit * sigma;
-        }
     } else if (channel.knows_log_z() && fitted.error.trace() > 0) {
         measure_surprise(data, fitted, omega, v, pool, result);
         result.refuted = result.z && std::abs(*result.z) > limit;

@@ -37,8 +37,7 @@ First first_look(const data::Dataset& data, const channels::Channel& channel, bo
     const channels::Geometry geometry = channel.geometry();
     const double v = geometry.variance_factor(), samples = static_cast<double>(data.tokens->samples());
     First first;
-    first.combinations = channel.observed_combinations().value_or(
-        geometry.symmetric() ? geometry.pairs() : geometry.seen_outputs());
+    first.combinations = observations_per_sample(channel);
     const std::vector<Matrix> nothing = no_estimates(channel, data);
     const bool gaussian = shows_scale(channel);
     const Eigen::Index parts = channel.components();
@@ -62,15 +61,8 @@ First first_look(const data::Dataset& data, const channels::Channel& channel, bo
             power = pass.power.trace();
             if (!layout) break;
             if (gram.size() == 0) {
-                Eigen::MatrixXd slope = Eigen::MatrixXd::Zero(messages.omega.cols(), messages.omega.cols());
-                const Eigen::Index few = std::min<Eigen::Index>(32, messages.omega.rows());
-                for (Eigen::Index k = 0; k < few; ++k) {
-                    const Eigen::Index i = k * messages.omega.rows() / few;
-                    slope -= channel.score_slope(data.outputs.middleRows(i, 1),
-                                                 messages.omega.middleRows(i, 1), variance) /
-                             static_cast<double>(few);
-                }
-                gram = layout->gram(*data.tokens, data.keys(), slope, pool);
+                gram = layout->gram(*data.tokens, data.keys(),
+                                    mean_slope(channel, data, messages.omega, variance), pool);
                 gram.diagonal().array() += 1e-10 * gram.diagonal().maxCoeff();
             }
             if (step + 1 == (gaussian ? 2 : 8)) break;

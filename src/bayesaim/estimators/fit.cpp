@@ -33,7 +33,8 @@ bool learns(const FitOptions& options) {
 
 // ---- the laws ------------------------------------------------------------------------------------------------------
 
-/// The law of a family from the spectrum of R. The anchor keeps the second moment next to that of the outputs.
+/// The law of a family from the spectrum of R. The anchor keeps the second moment of Wishart and Gaussian laws next to
+/// that of the outputs.
 LearnedLaw learn(Family family, const spectral::NoisySpectrum& spectrum,
                  const std::optional<Anchor>& anchor) {
     LearnedLaw result{family, {}, {}, {}, true};
@@ -162,7 +163,7 @@ Verdict verdict_of(const FitResult& result, const HeldOutFit* held_out, const Fi
     const auto of_tokens = [&](const char* name, const data::TokenStatistics& statistics) {
         // Lengths that differ look like this too; then directions were tested.
         if (statistics.count == 0 || result.tokens.whitened || result.tokens.one_length) return;
-        if (std::abs(statistics.whiteness) > significant)
+        if (std::abs(statistics.whiteness) > not_white)
             wrong.push_back(fmt::format("{} are not white (z = {:.0f}): {}", name, statistics.whiteness,
                                         options.families.front() == Family::given && !options.tokens_as_given
                                             ? "let the prior be learned, which whitens them"
@@ -172,23 +173,26 @@ Verdict verdict_of(const FitResult& result, const HeldOutFit* held_out, const Fi
     of_tokens("key tokens", result.tokens.keys);
     // After exact recovery every output is explained, whatever a fit of fewer samples was.
     const bool recovered = result.status == Termination::exact_recovery;
+    const Family family = result.learned.family;
+    const bool any = family == Family::smooth || family == Family::fine;
+    const char* try_learn = any ? "" : "; try prior learn";
     if (held_out != nullptr && held_out->refuted && !recovered) {
         if (held_out->ratio) {
-            wrong.push_back(fmt::format(
-                "held-out residuals are {:.2f} of what is promised (z = {:.1f}): {}", *held_out->ratio,
-                *held_out->z,
-                *held_out->ratio > 1
-                    ? "the width is too small, beta too large, or outputs have noise; try prior learn"
-                    : "the width or the scale is too large; try prior learn"));
+            wrong.push_back(
+                fmt::format("held-out residuals are {:.2f} of what is promised (z = {:.1f}): {}",
+                            *held_out->ratio, *held_out->z,
+                            (*held_out->ratio <= 1 ? "the width or the scale is too large"
+                             : any                 ? "outputs have noise, or another channel"
+                                   : "the width is too small, beta too large, or outputs have noise") +
+                                std::string(try_learn)));
         } else {
-            wrong.push_back(fmt::format(
-                "held-out outputs are not those that the model expects (z = {:.1f}): another channel, or "
-                "prior learn",
-                *held_out->z));
+            wrong.push_back(
+                fmt::format("held-out outputs are not those that the model expects (z = {:.1f}): perhaps "
+                            "another channel{}",
+                            *held_out->z, try_learn));
         }
     }
     if (result.spectral_misfit && *result.spectral_misfit > worst_misfit) {
-        const bool any = result.learned.family == Family::smooth || result.learned.family == Family::fine;
         wrong.push_back(fmt::format(
             "the spectrum is not that of the law (d KS = {:.1f}, at most {:g}): {}", *result.spectral_misfit,
             worst_misfit, any ? "it may have lines; if you know it, try prior spectrum" : "try prior learn"));
@@ -240,10 +244,9 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
     if (options.holdout != 0) check_between("share of held-out samples", options.holdout, 1e-6, 0.9);
     const std::shared_ptr<const channels::Channel> channel = channel_of(label_noise);
     check_data(data, *channel);
-    if (learns(options) && channel->layers() > 1)
-        throw_unavailable("learning of the prior", "for several layers");
+    if (learns(options) && channel->layers() > 1) throw_unavailable("learning", "for several layers");
     if (learns(options) && data.tokens->dim() != data.keys().dim())
-        throw_unavailable("learning of the prior", "for keys of another dimension");
+        throw_unavailable("learning", "for keys of another dimension");
     const Prepared prepared = prepare(data, *channel, options, pool);
     const TraceChannel fitted_channel = [&](double noise,
                                             double trace) -> std::shared_ptr<const channels::Channel> {
@@ -257,7 +260,9 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
         const double trace =
             prepared.report.one_length ? first_trace(prepared.data, fitted_channel, label_noise, pool) : 0;
         first = first_look(prepared.data, *fitted_channel(label_noise, trace),
-                           !options.tokens_as_given && options.families.front() != Family::given,
+                           // Terms are those of indices at their own lengths.
+                           !options.tokens_as_given && options.families.front() != Family::given &&
+                               !prepared.report.one_length,
                            prepared.report.whitened, pool);
         first.trace = trace;
         // x_a' S x_a has the variance 2 (kappa2 + (gamma - 1) kappa1^2), and 2 (kappa2 - kappa1^2) at one length.
@@ -330,6 +335,8 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
                                                  !channel->geometry().symmetric()});
         }
     }
+    result.query_whitening = prepared.queries;
+    result.key_whitening = prepared.keys;
     undo_whitening(prepared, channel->geometry(), result);
     if (options.learn_beta && result.learned.scale) take_scale_as_beta(result);
     if (channel->layers() == 1) result.estimates = {result.estimate};
@@ -342,12 +349,8 @@ Overlap measured_error(const FitResult& result, const channels::Channel& channel
                        std::span<const Matrix> weights) {
     if (channel.layers() > 1) return data::estimation_errors(channel.geometry(), result.estimates, weights);
     Matrix truth = weights[0];
-    if (result.tokens.whitened) {
-        const bool separate = channel.geometry().separate_keys();
-        const data::Whitening queries = data::whitening_of(result.tokens.queries),
-                              keys = separate ? data::whitening_of(result.tokens.keys) : queries;
-        truth = data::whitened_weights(truth, queries, keys);
-    }
+    if (result.tokens.whitened)
+        truth = data::whitened_weights(truth, result.query_whitening, result.key_whitening);
     if (result.learned.law && !shows_scale(channel))
         truth *=
             std::sqrt(result.learned.law->second_moment() * static_cast<double>(truth.rows())) / truth.norm();

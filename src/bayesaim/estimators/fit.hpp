@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bayesaim/data/token_statistics.hpp"
+#include "bayesaim/data/whitening.hpp"
 #include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/estimators/diagnostics.hpp"
 
@@ -56,7 +57,8 @@ struct TokenReport {
     data::TermChoice terms{};
 };
 
-/// One candidate law, fitted without the held-out samples.
+/// One candidate law, fitted without the held-out samples. Their tokens, and their outputs through the choice of linear
+/// terms and the anchor, had a say in the preparation.
 struct Candidate {
     Family family = Family::given;
     HeldOutFit held_out{};
@@ -64,7 +66,6 @@ struct Candidate {
     double predicted_error = 0;
 };
 
-/// Each number of the verdict with its value for the right model.
 struct Verdict {
     bool fits = true;
     std::string text;  ///< "fits", or what is wrong and what to try
@@ -85,6 +86,7 @@ struct FitResult {
     std::optional<double>
         beta{};  ///< if it was learned: outputs are those of beta times the indices of the estimate
     TokenReport tokens{};
+    data::Whitening query_whitening{}, key_whitening{};  ///< if tokens were whitened
     std::vector<Candidate> candidates{};
     std::size_t chosen = 0;
     std::optional<double> spectral_misfit{};  ///< d KS of the spectrum of R

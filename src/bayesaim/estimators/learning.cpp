@@ -16,20 +16,6 @@ using linalg::Matrix;
 using linalg::Overlap;
 using linalg::Vector;
 
-/// H = -dg/domega of a sample, the mean over a few; the same for all samples of softmax and linear channels.
-Eigen::MatrixXd mean_slope(const channels::Channel& channel, const data::Dataset& data,
-                           const Messages& messages) {
-    constexpr Eigen::Index few = 32;
-    const Eigen::Index samples = messages.omega.rows(), count = std::min(few, samples);
-    Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(messages.omega.cols(), messages.omega.cols());
-    for (Eigen::Index k = 0; k < count; ++k) {
-        const Eigen::Index i = k * samples / count;
-        sum -= channel.score_slope(data.outputs.middleRows(i, 1), messages.omega.middleRows(i, 1),
-                                   messages.variance);
-    }
-    return sum / static_cast<double>(count);
-}
-
 /// ||R||^2/d
 double size_of(const std::vector<Matrix>& noisy) {
     double sum = 0;
@@ -43,6 +29,24 @@ double noise_size(const channels::Geometry& geometry, const Overlap& noise, Eige
 }
 
 }  // namespace
+
+Eigen::MatrixXd mean_slope(const channels::Channel& channel, const data::Dataset& data,
+                           const channels::ConstRowsRef& omega, const Overlap& variance) {
+    constexpr Eigen::Index few = 32;
+    const Eigen::Index samples = omega.rows(), count = std::min(few, samples);
+    Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(omega.cols(), omega.cols());
+    for (Eigen::Index k = 0; k < count; ++k) {
+        const Eigen::Index i = k * samples / count;
+        sum -= channel.score_slope(data.outputs.middleRows(i, 1), omega.middleRows(i, 1), variance);
+    }
+    return sum / static_cast<double>(count);
+}
+
+int observations_per_sample(const channels::Channel& channel) {
+    const channels::Geometry geometry = channel.geometry();
+    return channel.observed_combinations().value_or(geometry.symmetric() ? geometry.pairs()
+                                                                         : geometry.seen_outputs());
+}
 
 Learner::Learner(const Learning& learning, const data::Dataset& data, spectral::Laws priors,
                  const channels::Channel& channel, ThreadPool& pool)
@@ -65,10 +69,8 @@ Learner::Learner(const Learning& learning, const data::Dataset& data, spectral::
         choice.constant = choice.constant || terms_.constant != 0;
         layout_.emplace(channel.geometry(), choice, data.tokens->dim(), data.keys().dim());
         parameters_ = effective_ = layout_->parameters(terms_);
-        const channels::Geometry geometry = channel.geometry();
-        const double observations = static_cast<double>(data.tokens->samples()) *
-                                    channel.observed_combinations().value_or(
-                                        geometry.symmetric() ? geometry.pairs() : geometry.seen_outputs());
+        const double observations =
+            static_cast<double>(data.tokens->samples()) * observations_per_sample(channel);
         if (learning.terms.any())
             freedom_ = std::max(0.5, 1 - static_cast<double>(layout_->size()) / observations);
     }
@@ -81,7 +83,7 @@ const channels::Channel& Learner::channel() const { return channel_ ? *channel_ 
 void Learner::learn_from(const Pass& pass, const Messages& messages, double kept) {
     const bool terms = learning_.terms.any();
     if (!terms && !learning_.learn_label_noise) return;
-    const Eigen::MatrixXd slope = mean_slope(channel(), data_, messages);
+    const Eigen::MatrixXd slope = mean_slope(channel(), data_, messages.omega, messages.variance);
     if (terms) {
         effective_ = kept * effective_ + (1 - kept) * parameters_;
         if (root_.size() == 0) {

@@ -98,6 +98,13 @@ class Learner {
     double freedom_ = 1;
 };
 
+/// H = -dg/domega of a sample, the mean over a few; the same for all samples of softmax and linear channels.
+Eigen::MatrixXd mean_slope(const channels::Channel& channel, const data::Dataset& data,
+                           const channels::ConstRowsRef& omega, const linalg::Overlap& variance);
+
+/// Combinations of the indices that a sample shows; all that it has if outputs are noisy or discrete.
+int observations_per_sample(const channels::Channel& channel);
+
 /// The spectrum of R: eigenvalues of a symmetric matrix, otherwise the singular values of the sum of its parts.
 linalg::Vector spectrum_of(const channels::Geometry& geometry, const std::vector<linalg::Matrix>& noisy);
 

@@ -39,6 +39,20 @@ channels::Rows predicted_indices(const data::Dataset& data, std::span<const lina
     return omega;
 }
 
+void draw_indices(const channels::ConstRowsRef& omega, const linalg::Overlap& root, std::uint64_t draw,
+                  bool opposite, Eigen::Index first_sample, channels::Rows& index) {
+    Eigen::ArrayXXd normal(omega.rows(), omega.cols());
+    std::vector<double> row(static_cast<std::size_t>(omega.cols()));
+    for (Eigen::Index i = 0; i < omega.rows(); ++i) {
+        RandomStream(draw, Purpose::prediction, static_cast<std::uint64_t>(first_sample + i))
+            .fill_normal(row);
+        normal.row(i) =
+            (opposite ? -1 : 1) * Eigen::Map<const Eigen::ArrayXd>(row.data(), omega.cols()).transpose();
+    }
+    index = omega;
+    channels::add_correlated(root, normal, index);
+}
+
 channels::Rows prediction_deviation(const channels::ConstRowsRef& omega, const linalg::Overlap& error,
                                     const channels::Channel& channel, ThreadPool& pool) {
     constexpr int draws = 128;
@@ -50,19 +64,10 @@ channels::Rows prediction_deviation(const channels::ConstRowsRef& omega, const l
                    count = static_cast<Eigen::Index>(range.size());
         channels::Rows index(count, omega.cols()), outputs(count, geometry.outputs()),
             sum = channels::Rows::Zero(count, geometry.outputs()), squares = sum;
-        Eigen::ArrayXXd normal(count, omega.cols());
-        std::vector<double> row(static_cast<std::size_t>(omega.cols()));
         for (int k = 0; k < draws; ++k) {
-            for (Eigen::Index i = 0; i < count; ++i) {
-                // Pairs of draws with opposite deviations: their means are exact to first order.
-                RandomStream(static_cast<std::uint64_t>(k / 2), Purpose::prediction,
-                             static_cast<std::uint64_t>(begin + i))
-                    .fill_normal(row);
-                normal.row(i) = (k % 2 == 0 ? 1 : -1) *
-                                Eigen::Map<const Eigen::ArrayXd>(row.data(), omega.cols()).transpose();
-            }
-            index = omega.middleRows(begin, count);
-            channels::add_correlated(root, normal, index);
+            // Pairs of draws with opposite deviations: their means are exact to first order.
+            draw_indices(omega.middleRows(begin, count), root, static_cast<std::uint64_t>(k / 2), k % 2 == 1,
+                         begin, index);
             channel.predict(index, 0 * error, outputs);
             sum += outputs;
             squares += outputs.cwiseAbs2();
@@ -90,6 +95,12 @@ Prediction predict(const data::TokenSource& tokens, const data::TokenSource& key
     check_non_negative("estimation error", error.diagonal().minCoeff());
     channels::Rows omega = data::attention_indices(geometry, tokens, keys, estimates, pool);
     add_terms(terms, tokens, keys, geometry, omega);
+    return predict(omega, error, channel, pool);
+}
+
+Prediction predict(const channels::ConstRowsRef& omega, const linalg::Overlap& error,
+                   const channels::Channel& channel, ThreadPool& pool) {
+    const channels::Geometry geometry = channel.geometry();
     const Eigen::Index outputs = geometry.outputs();
     Prediction result{channels::Rows(omega.rows(), outputs), channels::Rows(omega.rows(), outputs)};
     const std::size_t block_size =

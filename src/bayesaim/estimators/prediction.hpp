@@ -29,6 +29,10 @@ Prediction predict(const data::TokenSource& tokens, const data::TokenSource& key
 Prediction predict(const data::TokenSource& tokens, const linalg::Matrix& estimate, double error,
                    const channels::Channel& channel, ThreadPool& pool);
 
+/// From omega itself.
+Prediction predict(const channels::ConstRowsRef& omega, const linalg::Overlap& error,
+                   const channels::Channel& channel, ThreadPool& pool);
+
 /// omega of the samples: htilde of the estimates, and the linear terms.
 channels::Rows predicted_indices(const data::Dataset& data, std::span<const linalg::Matrix> estimates,
                                  const data::LinearTerms& terms, const channels::Channel& channel,
@@ -38,6 +42,11 @@ channels::Rows predicted_indices(const data::Dataset& data, std::span<const lina
 /// htilde ~ N(omega, V), by 128 draws.
 channels::Rows prediction_deviation(const channels::ConstRowsRef& omega, const linalg::Overlap& error,
                                     const channels::Channel& channel, ThreadPool& pool);
+
+/// A draw of htilde ~ N(omega, V) for samples first_sample, first_sample + 1, ..; `root` is Cholesky's of V. The same
+/// number of a draw gives the same bits; with `opposite` the other side of omega.
+void draw_indices(const channels::ConstRowsRef& omega, const linalg::Overlap& root, std::uint64_t draw,
+                  bool opposite, Eigen::Index first_sample, channels::Rows& index);
 
 /// Mean over the samples of the squared distance to the targets, a row of T^2 for each sample.
 double mean_squared_distance(const channels::Rows& prediction, const channels::Rows& targets);

@@ -62,7 +62,7 @@ Prepared prepare(const data::Dataset& data, const channels::Channel& channel, co
     if (separate) check_spread("key tokens", report.keys);
     const auto treat = [&](const data::TokenStatistics& statistics, const data::TokenSource& source,
                            data::Whitening& whitening) -> std::shared_ptr<const data::TokenSource> {
-        const bool white = std::abs(statistics.whiteness) < significant + 1;
+        const bool white = std::abs(statistics.whiteness) < not_white;
         const bool central = std::abs(statistics.mean_score) < significant + 2;
         // The mean is part of the second moment that whiteness looks at.
         if (white && central) return nullptr;
@@ -71,7 +71,7 @@ Prepared prepare(const data::Dataset& data, const channels::Channel& channel, co
             Vector lengths;
             const auto directions =
                 data::token_statistics(*data::length_normalised(source, lengths, pool), pool);
-            if (std::abs(directions.whiteness) < significant + 1 &&
+            if (std::abs(directions.whiteness) < not_white &&
                 std::abs(directions.mean_score) < significant + 2)
                 return nullptr;
         }
@@ -85,6 +85,13 @@ Prepared prepare(const data::Dataset& data, const channels::Channel& channel, co
         if (auto keys = treat(report.keys, data.keys(), result.keys)) result.data.key_tokens = keys;
     } else {
         result.keys = result.queries;
+    }
+    if (report.whitened) {
+        // The side that was white has the identity.
+        for (auto& [whitening, dim] :
+             {std::pair(&result.queries, data.tokens->dim()), std::pair(&result.keys, data.keys().dim())}) {
+            if (whitening->mean.size() == 0) whitening->mean = Vector::Zero(dim);
+        }
     }
     if (channels::UnequalLengths::handles(channel)) {
         const auto spread = [&](const data::TokenStatistics& before, const data::TokenSource& source) {

@@ -7,6 +7,7 @@
 namespace bayesaim::estimators {
 
 constexpr double significant = 4;       ///< standard errors
+constexpr double not_white = 5;         ///< whiteness of tokens, in standard errors
 constexpr double spread_lengths = 1.3;  ///< gamma beyond which lengths count as unequal
 
 struct Prepared {

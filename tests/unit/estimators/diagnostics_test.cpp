@@ -8,6 +8,7 @@
 
 #include "bayesaim/channels/table.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
+#include "bayesaim/priors/bilinear.hpp"
 #include "bayesaim/priors/wishart.hpp"
 
 namespace bayesaim::estimators {
@@ -57,6 +58,31 @@ TEST(HeldOutFit, ResidualsShowTheErrorAndRefuteAWrongPromise) {
         EXPECT_NEAR(*one.at(error / 3).error / *right.error, 1, 1e-9) << noise;
     }
     EXPECT_FALSE(Case("softmax").at(error / 1.5, 0.5).refuted) << "within its own uncertainty";
+}
+
+/// The parts of S have errors of their own, and the noise is no error: with it the error seemed C (E + noise)/(C + noise).
+TEST(HeldOutFit, NoiseIsNoErrorOfTheParts) {
+    ThreadPool pool(1);
+    for (const channels::Attention attention : {channels::Attention::self, channels::Attention::causal}) {
+        channels::ChannelOptions options;
+        options.tokens = 3;
+        options.attention = attention;
+        options.label_noise = 0.5;
+        const auto channel = channels::make_channel("linear", options);
+        const priors::Bilinear prior(0.5);
+        const auto made = data::make_synthetic(prior, *channel,
+                                               {.dim = dim, .alpha = 600.0 / (dim * dim), .seed = 1}, pool);
+        const std::vector<Matrix> estimates = {
+            made.weights[0] + std::sqrt(error) *
+                                  linalg::gaussian_matrix(dim, dim, RandomStream(2, Purpose::noise), pool) /
+                                  std::sqrt(static_cast<double>(dim))};
+        for (const double promised : {error, error / 4}) {
+            const linalg::Overlap c = promised / 2 * linalg::Overlap::Identity(2, 2);
+            const HeldOutFit held = held_out_fit(made.data, {estimates, c, *channel}, 0.1, pool);
+            EXPECT_NEAR(*held.error / error, 1, 0.25) << to_string(attention) << " " << promised;
+            EXPECT_EQ(held.refuted, promised != error);
+        }
+    }
 }
 
 TEST(HeldOutFit, LabelsAreAsProbableAsTheModelExpects) {

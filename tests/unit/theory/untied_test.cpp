@@ -8,6 +8,7 @@
 #include "bayesaim/channels/rows/row_channel.hpp"
 #include "bayesaim/priors/bilinear.hpp"
 #include "bayesaim/theory/free_entropy.hpp"
+#include "bayesaim/theory/methods.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
 namespace bayesaim::theory {
@@ -182,8 +183,10 @@ TEST(SelfAttention, NewtonFindsThePlainIteration) {
     const auto expect_same = [](double width, const channels::Channel& channel, double alpha) {
         const priors::Bilinear prior(width);
         const PartsCurve curve(prior.law());
-        const Overlap expected = state_evolution_trajectory(curve, channel, alpha, 400).back().error,
-                      found = two_variances(channel, alpha, width).parameters.error;
+        const Overlap expected = state_evolution_trajectory(curve, channel, alpha, 400).back().error;
+        const auto point = solve_parts(curve, channel, alpha, Start::uninformed, {});
+        ASSERT_TRUE(point) << channel.name() << " " << width << " " << alpha;
+        const Overlap found = point->parameters.error;
         for (int part = 0; part < 2; ++part)
             EXPECT_NEAR(found(part, part), expected(part, part), 1e-10 * expected(part, part))
                 << channel.name() << " " << width << " " << alpha;
