@@ -46,18 +46,25 @@ set(public_headers
     denoisers/polynomial.hpp
     denoisers/rotation_invariant.hpp
     denoisers/singular_values.hpp
+    denoisers/soft_threshold.hpp
 
     channels/channel.hpp
     channels/geometry.hpp
     channels/hardmax.hpp
     channels/linear.hpp
     channels/rows/row_channel.hpp
+    channels/score.hpp
     channels/softmax.hpp
     channels/table.hpp
+
+    losses/loss.hpp
+    losses/penalty.hpp
+    losses/table.hpp
 
     model/model.hpp
 
     theory/bayes_optimal.hpp
+    theory/erm.hpp
     theory/estimation_curve.hpp
     theory/free_entropy.hpp
     theory/state_evolution.hpp
@@ -76,6 +83,7 @@ set(public_headers
     estimators/amp.hpp
     estimators/averaged_gradient_descent.hpp
     estimators/diagnostics.hpp
+    estimators/erm.hpp
     estimators/fit.hpp
     estimators/gradient_descent.hpp
     estimators/learning.hpp

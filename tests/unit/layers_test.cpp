@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Includes inside src/bayesaim point down the layers only, and only linalg/ names BLAS or LAPACK, or includes
 // Eigen's decompositions:
-//   core < linalg < numerics < spectral < priors, denoisers, channels < model < theory | data, estimators
+//   core < linalg < numerics < spectral < priors, denoisers, channels < losses < model < theory | data, estimators
 //        < experiments < figures
 // Above them all is bayesaim.hpp, which has includes only, and which no file of ours includes.
 // theory and (data, estimators) never see each other, so that their agreement is a real test.
@@ -31,16 +31,17 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
         {"priors", {"core", "linalg", "numerics", "spectral"}},
         {"channels", {"core", "linalg", "numerics", "spectral"}},
         {"denoisers", {"core", "linalg", "numerics", "spectral"}},
+        {"losses", {"core", "linalg", "numerics", "spectral", "channels"}},
         {"model", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers"}},
-        {"theory", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model"}},
+        {"theory", {"core", "linalg", "numerics", "spectral", "priors", "channels", "losses", "denoisers", "model"}},
         {"data", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model"}},
         {"estimators",
-         {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model", "data"}},
+         {"core", "linalg", "numerics", "spectral", "priors", "channels", "losses", "denoisers", "model", "data"}},
         {"experiments",
-         {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model", "theory",
+         {"core", "linalg", "numerics", "spectral", "priors", "channels", "losses", "denoisers", "model", "theory",
           "data", "estimators"}},
         {"figures",
-         {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers", "model", "theory",
+         {"core", "linalg", "numerics", "spectral", "priors", "channels", "losses", "denoisers", "model", "theory",
           "data", "estimators", "experiments"}},
         {"testing", {"core", "linalg", "numerics", "spectral", "priors", "channels", "denoisers"}},
     };

@@ -8,9 +8,8 @@
 
 #include <Eigen/Core>
 
-#include "bayesaim/channels/geometry.hpp"
+#include "bayesaim/channels/score.hpp"
 #include "bayesaim/core/parallel.hpp"
-#include "bayesaim/linalg/overlap.hpp"
 
 /// Output channels: how the observed y depends on the attention indices h.
 ///
@@ -23,11 +22,6 @@
 /// is L x L, the covariance between layers of one pair. The two parts of S in self-attention (Geometry) stand like
 /// two layers; layers and parts are called components.
 namespace bayesaim::channels {
-
-using linalg::Overlap;
-using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using ConstRowsRef = Eigen::Ref<const Rows>;
-using RowsRef = Eigen::Ref<Rows>;
 
 /// State evolution's view of an estimate: overlap q with the truth and error C = Q - q. Both are carried,
 /// because q alone loses the digits of a small error.
@@ -76,20 +70,13 @@ struct SmoothOutput {
 ///       ...  // draw: y = 2 h, score: g = (y/2 - omega)/V
 ///   };
 ///   const auto point = theory::solve_state_evolution(theory::SpectralCurve(prior.law()), Doubled(), alpha);
-class Channel {
+class Channel : public Score {
   public:
-    virtual ~Channel() = default;
-
     virtual std::string name() const = 0;
     virtual std::vector<std::pair<std::string, double>> parameters() const = 0;
-    virtual int tokens() const = 0;           ///< T
-    virtual int layers() const { return 1; }  ///< L
+    virtual int tokens() const = 0;  ///< T
     /// Which pairs of tokens are seen; tied attention unless overridden.
-    virtual Geometry geometry() const { return {Attention::tied, tokens(), tokens()}; }
-    /// Size of the order parameters: L, or 2 for the parts of S.
-    int components() const { return layers() * geometry().parts(); }
-    int pairs() const { return geometry().pairs(); }      ///< K
-    int outputs() const { return geometry().outputs(); }  ///< columns of y
+    Geometry geometry() const override { return {Attention::tied, tokens(), tokens()}; }
 
     /// y ~ P(y | htilde). Sample i draws its noise from
     /// RandomStream(seed, Purpose::label_noise, first_sample + i).
@@ -98,8 +85,8 @@ class Channel {
 
     /// g = d/domega log Z(y, omega, V), Z = E[P(y | htilde)], htilde ~ N(omega, V). Fills log_z too unless
     /// its size is 0; log Z is defined up to a term that depends on y only.
-    virtual void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
-                       RowsRef g, Eigen::Ref<Eigen::VectorXd> log_z) const = 0;
+    void score(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance, RowsRef g,
+               Eigen::Ref<Eigen::VectorXd> log_z) const override = 0;
 
     /// Whether the outputs of draw() and score() are logarithms of the outputs of predict().
     virtual bool logarithmic_outputs() const { return false; }
@@ -117,10 +104,9 @@ class Channel {
     virtual Eigen::MatrixXd score_slope(const ConstRowsRef& output, const ConstRowsRef& omega,
                                         const Overlap& variance) const;
 
-    /// Computes g like score(). Returns the L x L sum over samples and pairs of -dg^l/domega^k, whose mean
-    /// over data is the mean of g^l g^k. The default takes differences of g.
-    virtual Overlap score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega,
-                                     const Overlap& variance, RowsRef g) const;
+    /// The mean of the sum over data is the mean of g^l g^k. The default takes differences of g.
+    Overlap score_with_slope(const ConstRowsRef& outputs, const ConstRowsRef& omega, const Overlap& variance,
+                             RowsRef g) const override;
 
     /// Whether score_with_slope() takes about as long as score().
     virtual bool fast_slope() const { return false; }

@@ -34,21 +34,21 @@ void add_power(const Eigen::Ref<const Rows>& g, Eigen::Index pairs, Overlap& pow
 }
 
 template <class Scalar>
-Pass pass_of_precision(const data::Dataset& data, const channels::Channel& channel, const PassInput& input,
+Pass pass_of_precision(const data::Dataset& data, const channels::Score& score, const PassInput& input,
                        Messages& messages, ThreadPool& pool) {
     const data::TokenSource& source = *data.tokens;
     const Eigen::Index d = source.dim(), key_dim = data.keys().dim(), tokens = source.tokens(),
-                       pairs = channel.pairs();
+                       pairs = score.pairs();
     const std::size_t layers = input.estimates.size();
     const bool first = messages.g.size() == 0;
     if (first) {
-        messages.g.resize(source.samples(), channel.components() * pairs);
-        messages.omega.resize(source.samples(), channel.components() * pairs);
+        messages.g.resize(source.samples(), score.components() * pairs);
+        messages.omega.resize(source.samples(), score.components() * pairs);
         messages.variance = input.variance;
     }
     const double kept = first ? 0 : input.damping;
     messages.variance = kept * messages.variance + (1 - kept) * input.variance;
-    const channels::Geometry geometry = channel.geometry();
+    const channels::Geometry geometry = score.geometry();
     const bool bilinear = geometry.variance_factor() == 1;
     std::vector<data::AttentionMap<Scalar>> maps;
     std::vector<data::BilinearMap<Scalar>> bilinear_maps;
@@ -72,11 +72,12 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
         sum.pulled.resize(pulled_count);
         for (Matrix& pulled : sum.pulled) pulled.setZero(d, key_dim);
         sum.trace.assign(pulled_count, 0);
-        sum.power = sum.slope = linalg::zero_overlap(channel.components());
+        sum.power = sum.slope = linalg::zero_overlap(score.components());
         if (input.layout != nullptr) sum.terms.setZero(input.layout->size());
         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, key_scratch, work;
         Rows index;
-        Eigen::VectorXd no_log_z(0);
+        Eigen::VectorXd log_z(0);
+        sum.log_z = 0;
         for (std::size_t b = share * blocks / share_count; b < (share + 1) * blocks / share_count; ++b) {
             const Range range = block_range(samples, block_size, b);
             const auto begin = static_cast<Eigen::Index>(range.begin),
@@ -91,7 +92,7 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             const auto keys = data.key_tokens ? block_of(*data.key_tokens, key_scratch) : block;
             auto omega = messages.omega.middleRows(begin, size);
             auto g = messages.g.middleRows(begin, size);
-            index.resize(size, channel.components() * pairs);
+            index.resize(size, score.components() * pairs);
             for (std::size_t l = 0; l < layers; ++l) {
                 if (bilinear) {
                     bilinear_maps[l].indices(block, keys, work, layer_of(index, l, pairs));
@@ -114,9 +115,11 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             }
             const auto outputs = data.outputs.middleRows(begin, size);
             if (input.slope) {
-                sum.slope += channel.score_with_slope(outputs, omega, messages.variance, g);
+                sum.slope += score.score_with_slope(outputs, omega, messages.variance, g);
             } else {
-                channel.score(outputs, omega, messages.variance, g, no_log_z);
+                if (input.log_z) log_z.resize(size);
+                score.score(outputs, omega, messages.variance, g, log_z);
+                sum.log_z += log_z.sum();
             }
             add_power(g, pairs, sum.power);
             if (input.layout != nullptr) input.layout->add_transpose<Scalar>(block, keys, g, sum.terms);
@@ -135,11 +138,12 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
             }
         }
     });
-    Pass total{sums[0].pulled, sums[0].power, sums[0].slope, sums[0].terms};
+    Pass total{sums[0].pulled, sums[0].power, sums[0].slope, sums[0].terms, sums[0].log_z};
     for (std::size_t share = 1; share < share_count; ++share) {
         total.power += sums[share].power;
         total.slope += sums[share].slope;
         total.terms += sums[share].terms;
+        total.log_z += sums[share].log_z;
         for (std::size_t l = 0; l < pulled_count; ++l) {
             total.pulled[l] += sums[share].pulled[l];
             sums[0].trace[l] += sums[share].trace[l];
@@ -163,10 +167,10 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Channel& chann
 
 }  // namespace
 
-Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel, const PassInput& input,
+Pass pass_over_data(const data::Dataset& data, const channels::Score& score, const PassInput& input,
                     Messages& messages, ThreadPool& pool) {
     const bool wide = data.tokens->precision() == data::Precision::double_precision;
-    return (wide ? pass_of_precision<double> : pass_of_precision<float>)(data, channel, input, messages,
+    return (wide ? pass_of_precision<double> : pass_of_precision<float>)(data, score, input, messages,
                                                                          pool);
 }
 

@@ -14,6 +14,7 @@ struct ShareSums {
     std::vector<double> trace;           ///< sum Tr G
     linalg::Overlap power, slope;
     linalg::Vector terms;  ///< sum F' g
+    double log_z = 0;
 };
 
 /// The state that AMP keeps between iterations.
@@ -33,6 +34,7 @@ struct PassInput {
     /// Linear terms of the indices, F b, and where they stand; null: none
     const data::TermLayout* layout = nullptr;
     const data::LinearTerms* terms = nullptr;
+    bool log_z = false;  ///< whether to sum log Z; not together with slope
 };
 
 /// The result of one pass: sums over all samples and pairs.
@@ -41,11 +43,13 @@ struct Pass {
     linalg::Overlap power;               ///< sum g^l g^k
     linalg::Overlap slope;               ///< sum -dg^l/domega^k, if PassInput asks for it
     linalg::Vector terms;                ///< sum F' g, if there are linear terms
+    double log_z = 0;                    ///< sum log Z, if PassInput asks for it
 };
 
-/// One pass over the tokens: forward through the estimates of all layers, score, and back. Products have the
+/// One pass over the tokens: forward through the estimates of all layers, score, and back. The score is that of a
+/// channel, or the proximal step of a loss. Products have the
 /// precision of the tokens. Results have the same bits for any number of threads and any token storage.
-Pass pass_over_data(const data::Dataset& data, const channels::Channel& channel, const PassInput& input,
+Pass pass_over_data(const data::Dataset& data, const channels::Score& score, const PassInput& input,
                     Messages& messages, ThreadPool& pool);
 
 }  // namespace bayesaim::estimators

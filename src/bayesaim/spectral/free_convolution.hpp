@@ -15,6 +15,18 @@ struct SpectrumPoint {
     double denoised = 0;  ///< lambda - 2 D hilbert: the Bayes-optimal shrinkage of this eigenvalue
 };
 
+/// Integrals over the part of mu_D above a threshold.
+struct TailMoments {
+    double mass = 0;           ///< N = mu_D(threshold, inf)
+    double first = 0;          ///< M1 = int (x - threshold)_+ dmu_D
+    double second = 0;         ///< M2 = int (x - threshold)_+^2 dmu_D
+    double hilbert = 0;        ///< int_{x > threshold} H dmu_D, H the Hilbert transform
+    double divergence = 0;     ///< J = 2 int (x - threshold)_+ H dmu_D, the mean slope of (x - threshold)_+, 0 to 1
+    /// dJ/dD = 2 int_{x > threshold} (H^2 - (pi mu_D)^2/3) dmu_D, by Burgers' equation. The other derivatives are
+    /// dM1/dD = int H, dM2/dD = J and, against the threshold, -N, -2 M1 and dJ = -2 int H.
+    double divergence_growth = 0;
+};
+
 /// The law mu_D of S + sqrt(D) Xi for large d, where Xi ~ GOE(d) has its spectrum on [-2, 2] and S has the
 /// eigenvalue law mu.
 ///
@@ -53,6 +65,10 @@ class FreeConvolution {
     /// U(lambda) = int log|lambda - t| dmu_D(t) = Re [int log(w - x) dmu + D G(w)^2/2]: G is constant along
     /// the characteristics w + D G(w) of Burgers' equation, and the potential grows by G^2/2 per unit of D.
     double log_potential(double lambda) const;
+
+    /// Integrals above a threshold, to the accuracy of the rule.
+    /// Pinned by: FreeConvolutionTail.*
+    TailMoments above(double threshold) const;
 
     /// Support of mu_D, one interval per bulk.
     std::vector<Interval> edges() const;
@@ -111,7 +127,7 @@ class FreeConvolution {
     std::vector<Node> panel(const Interval& u, double theta_low, double theta_high,
                             const std::vector<Node>& wider) const;
     void add_panels(const Interval& u, double theta_low, double theta_high, const std::vector<Node>& whole,
-                    int depth);
+                    int depth, std::vector<Node>& nodes) const;
     Complex curve_point(double x) const;
     double potential(Complex w, Complex g) const;
     Complex solve_inside(const Bulk& bulk, double lambda) const;

@@ -234,7 +234,7 @@ void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
         const double step = (stops[k + 1] - stops[k]) / panels;
         for (int i = 0; i < panels; ++i) {
             const double low = stops[k] + i * step, high = i + 1 < panels ? low + step : stops[k + 1];
-            add_panels(bulk.u, low, high, panel(bulk.u, low, high, {}), 0);
+            add_panels(bulk.u, low, high, panel(bulk.u, low, high, {}), 0, nodes_);
         }
     }
 }
@@ -266,13 +266,14 @@ std::vector<FreeConvolution::Node> FreeConvolution::panel(const Interval& u, dou
 
 /// A panel is halved until the sum of its halves agrees with the whole.
 void FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high,
-                                 const std::vector<Node>& whole, int depth) {
+                                 const std::vector<Node>& whole, int depth,
+                                 std::vector<Node>& nodes) const {
     constexpr int deepest = 40;
     const double middle = 0.5 * (theta_low + theta_high), tolerance = quadrature_tolerance(u);
     const auto left = panel(u, theta_low, middle, whole), right = panel(u, middle, theta_high, whole);
     std::array<double, 2> difference{};
-    const auto add = [&](const std::vector<Node>& nodes, double sign) {
-        for (const Node& node : nodes) {
+    const auto add = [&](const std::vector<Node>& half, double sign) {
+        for (const Node& node : half) {
             const auto probe = convergence_probes(node);
             for (std::size_t i = 0; i < 2; ++i) difference[i] += sign * probe[i];
         }
@@ -281,11 +282,11 @@ void FreeConvolution::add_panels(const Interval& u, double theta_low, double the
     add(right, 1);
     add(whole, -1);
     if (depth == deepest || std::max(std::abs(difference[0]), std::abs(difference[1])) <= tolerance) {
-        nodes_.insert(nodes_.end(), left.begin(), left.end());
-        nodes_.insert(nodes_.end(), right.begin(), right.end());
+        nodes.insert(nodes.end(), left.begin(), left.end());
+        nodes.insert(nodes.end(), right.begin(), right.end());
     } else {
-        add_panels(u, theta_low, middle, left, depth + 1);
-        add_panels(u, middle, theta_high, right, depth + 1);
+        add_panels(u, theta_low, middle, left, depth + 1, nodes);
+        add_panels(u, middle, theta_high, right, depth + 1, nodes);
     }
 }
 

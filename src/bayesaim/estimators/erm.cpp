@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+#include "bayesaim/estimators/erm.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "bayesaim/core/checks.hpp"
+#include "bayesaim/denoisers/soft_threshold.hpp"
+#include "bayesaim/estimators/data_pass.hpp"
+
+namespace bayesaim::estimators {
+namespace {
+
+using linalg::Matrix;
+using losses::Penalty;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+void check(const data::Dataset& data, const losses::Loss& loss, const ErmOptions& options) {
+    data::check_tokens(loss.geometry(), *data.tokens, data.keys());
+    check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
+    check_size("columns of the outputs", data.outputs.cols(), loss.outputs());
+    check_positive("regularization", options.regularization);
+    check_finite("regularization", options.regularization);
+    check_positive("tolerance", options.tolerance);
+    check_at_least("iterations", options.max_iterations, 1);
+    check_non_negative("damping", options.damping);
+    if (options.damping >= 1) throw_invalid("damping", "below 1", options.damping);
+    if (options.initial_estimate)
+        check_size("dimension of the initial estimate", options.initial_estimate->rows(), data.tokens->dim());
+}
+
+/// The proximal map of the penalty at R.
+struct Shrunk {
+    Matrix estimate;
+    double divergence = 0, zero_fraction = 0;
+};
+
+class Trainer {
+  public:
+    Trainer(const data::Dataset& data, const losses::Loss& loss, const ErmOptions& options, ThreadPool& pool)
+        : data_(data),
+          loss_(loss),
+          options_(options),
+          pool_(pool),
+          d_(static_cast<double>(data.tokens->dim())) {
+        const Eigen::Index dim = data.tokens->dim();
+        estimate_ = options.initial_estimate.value_or(Matrix::Zero(dim, dim));
+    }
+
+    ErmResult run() {
+        std::optional<Termination> status;
+        if (options_.solver != Solver::proximal_gradient) status = pass_messages();
+        if (!status && options_.solver != Solver::message_passing) status = descend();
+        result_.status = status.value_or(Termination::iteration_limit);
+        finish();
+        return std::move(result_);
+    }
+
+    /// The value of the loss and sum g Z, minus its gradient, at S.
+    struct Gradient {
+        double loss;
+        Matrix pulled;
+    };
+    Gradient gradient_at(const Matrix& s) {
+        Messages fresh;
+        fresh.sums = std::move(scratch_.sums);
+        const linalg::Overlap none = linalg::zero_overlap(1);
+        const std::vector<Matrix> one = {s};
+        Pass pass = pass_over_data(
+            data_, loss_, {.estimates = one, .variance = none, .onsager = none, .log_z = true}, fresh, pool_);
+        scratch_.sums = std::move(fresh.sums);
+        return {-pass.log_z, std::move(pass.pulled[0])};
+    }
+
+    double kkt_residual(const Matrix& s, const Matrix& pulled, double curvature) {
+        const Matrix r = s + pulled / (d_ * curvature);
+        const double size = r.norm();
+        return size > 0 ? (s - shrink(r, curvature).estimate).norm() / size : 0;
+    }
+
+  private:
+    Shrunk shrink(const Matrix& r, double curvature) {
+        if (options_.penalty == Penalty::frobenius) {
+            const double factor = curvature / (curvature + options_.regularization);
+            return {factor * r, factor * (d_ + 1) / d_, 0};
+        }
+        auto [estimate, eigenvalues, zeros, divergence] =
+            denoisers::soft_threshold(r, options_.regularization / curvature, pool_);
+        return {std::move(estimate), divergence, static_cast<double>(zeros) / d_};
+    }
+
+    double penalty(const Matrix& s) const {
+        return options_.regularization * d_ *
+               (options_.penalty == Penalty::trace ? s.trace() : 0.5 * s.squaredNorm());
+    }
+
+    /// Takes the step into the record. Returns false if the caller asks to stop.
+    bool record(ErmIteration& now, std::chrono::steady_clock::time_point start) {
+        now.iteration = static_cast<int>(result_.record.size()) + 1;
+        if (options_.measure) now.true_error = options_.measure(estimate_);
+        now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        result_.record.push_back(now);
+        return !options_.progress || options_.progress(now);
+    }
+
+    bool exhausted() const { return static_cast<int>(result_.record.size()) >= options_.max_iterations; }
+
+    /// The end, std::nullopt if message passing does not get there.
+    std::optional<Termination> pass_messages() {
+        // Runs that do not shrink their changes for so long get more damping, and are given up at the end.
+        constexpr int patience = 30;
+        constexpr double most_damping = 0.95;
+        double variance = 2, damping = options_.damping, least = infinity;
+        int since_least = 0, next_check = 0;
+        Messages messages;
+        while (!exhausted()) {
+            const auto start = std::chrono::steady_clock::now();
+            const linalg::Overlap v = linalg::scalar_overlap(variance);
+            const std::vector<Matrix> one = {estimate_};
+            const Pass pass = pass_over_data(
+                data_, loss_,
+                {.estimates = one, .variance = v, .onsager = v, .damping = damping, .slope = true}, messages,
+                pool_);
+            const double curvature = 2 * pass.slope(0, 0) / (d_ * d_);
+            if (!(curvature > 0) || !std::isfinite(curvature)) return std::nullopt;
+            const Matrix r = estimate_ + pass.pulled[0] / (d_ * curvature);
+            Shrunk shrunk = shrink(r, curvature);
+            ErmIteration now;
+            now.change = (shrunk.estimate - estimate_).norm() / std::max(r.norm(), 1e-300);
+            now.curvature = curvature_ = curvature;
+            now.zero_fraction = shrunk.zero_fraction;
+            if (!std::isfinite(now.change)) return std::nullopt;
+            estimate_ = std::move(shrunk.estimate);
+            variance = now.response = std::max(shrunk.divergence, 1 / (d_ * d_)) / curvature;
+            const int iteration = static_cast<int>(result_.record.size());
+            if (now.change < options_.tolerance && iteration >= next_check) {
+                now.kkt_residual = kkt_residual(estimate_, gradient_at(estimate_).pulled, curvature);
+                next_check = iteration + 5;
+            }
+            if (!record(now, start)) return Termination::stopped;
+            if (now.kkt_residual && *now.kkt_residual <= options_.tolerance) return Termination::converged;
+            if (now.change < 0.9 * least) {
+                least = now.change;
+                since_least = 0;
+            } else if (++since_least > patience) {
+                if (damping > most_damping) return std::nullopt;
+                damping = 0.5 + 0.5 * damping;
+                since_least = 0;
+                least = infinity;
+            }
+        }
+        return Termination::iteration_limit;
+    }
+
+    /// FISTA with backtracking, started anew when the objective rises (O'Donoghue and Candes 2015). The step is 1/(d L).
+    std::optional<Termination> descend() {
+        constexpr double growth = 2, relief = 0.98;
+        double lipschitz = curvature_ > 0 ? curvature_ : 1, momentum = 1;
+        Matrix previous = estimate_, point = estimate_;
+        double objective = infinity;
+        while (!exhausted()) {
+            const auto start = std::chrono::steady_clock::now();
+            const Gradient at_point = gradient_at(point);
+            Shrunk shrunk;
+            double loss = 0;
+            for (;; lipschitz *= growth) {
+                shrunk = shrink(point + at_point.pulled / (d_ * lipschitz), lipschitz);
+                const Matrix move = shrunk.estimate - point;
+                loss = gradient_at(shrunk.estimate).loss;
+                const double bound = at_point.loss - at_point.pulled.cwiseProduct(move).sum() +
+                                     0.5 * d_ * lipschitz * move.squaredNorm();
+                // Roundings of the loss decide nothing.
+                if (loss <= bound + 1e-13 * std::abs(loss) || !(lipschitz < 1e20)) break;
+            }
+            if (!std::isfinite(loss)) return Termination::diverged;
+            ErmIteration now;
+            now.curvature = curvature_ = lipschitz;
+            now.zero_fraction = shrunk.zero_fraction;
+            now.change = (shrunk.estimate - estimate_).norm() / std::max(shrunk.estimate.norm(), 1e-300);
+            const double now_objective = loss + penalty(shrunk.estimate);
+            const bool rises = now_objective > objective;
+            objective = now_objective;
+            previous = estimate_;
+            estimate_ = std::move(shrunk.estimate);
+            if (now.change < 10 * options_.tolerance)
+                now.kkt_residual = kkt_residual(estimate_, gradient_at(estimate_).pulled, lipschitz);
+            if (!record(now, start)) return Termination::stopped;
+            if (now.kkt_residual && *now.kkt_residual <= options_.tolerance) return Termination::converged;
+            if (rises) {
+                momentum = 1;
+                point = estimate_;
+            } else {
+                const double next = 0.5 * (1 + std::sqrt(1 + 4 * momentum * momentum));
+                point = estimate_ + (momentum - 1) / next * (estimate_ - previous);
+                momentum = next;
+            }
+            lipschitz *= relief;
+        }
+        return Termination::iteration_limit;
+    }
+
+    void finish() {
+        const Gradient at_end = gradient_at(estimate_);
+        const double samples = static_cast<double>(data_.tokens->samples());
+        const double curvature = curvature_ > 0 ? curvature_ : 1;
+        result_.training_loss = at_end.loss / samples;
+        result_.objective = (at_end.loss + penalty(estimate_)) / (d_ * d_);
+        result_.kkt_residual = kkt_residual(estimate_, at_end.pulled, curvature);
+        result_.zero_fraction = result_.record.empty() ? 0 : result_.record.back().zero_fraction;
+        result_.estimate = std::move(estimate_);
+    }
+
+    const data::Dataset& data_;
+    const losses::Loss& loss_;
+    const ErmOptions& options_;
+    ThreadPool& pool_;
+    double d_;
+    Matrix estimate_;
+    double curvature_ = 0;  // the last A
+    Messages scratch_;      // memory of passes without messages
+    ErmResult result_;
+};
+
+}  // namespace
+
+Solver parse_solver(std::string_view name, std::string_view text) {
+    return static_cast<Solver>(
+        check_one_of(name, text, {"automatic", "message-passing", "proximal-gradient"}));
+}
+
+ErmResult run_erm(const data::Dataset& data, const losses::Loss& loss, const ErmOptions& options,
+                  ThreadPool& pool) {
+    check(data, loss, options);
+    return Trainer(data, loss, options, pool).run();
+}
+
+double kkt_residual(const data::Dataset& data, const losses::Loss& loss, const linalg::Matrix& estimate,
+                    losses::Penalty penalty, double regularization, double curvature, ThreadPool& pool) {
+    ErmOptions options;
+    options.penalty = penalty;
+    options.regularization = regularization;
+    check(data, loss, options);
+    check_positive("curvature", curvature);
+    Trainer trainer(data, loss, options, pool);
+    return trainer.kkt_residual(estimate, trainer.gradient_at(estimate).pulled, curvature);
+}
+
+Record values(const ErmIteration& now) {
+    Record record = {{"iteration", now.iteration}};
+    if (now.true_error) record["true_error"] = *now.true_error;
+    record.update({{"change", now.change},
+                   {"curvature", now.curvature},
+                   {"response", now.response},
+                   {"zero_fraction", now.zero_fraction},
+                   {"kkt_residual", now.kkt_residual ? Value(*now.kkt_residual) : Value()},
+                   {"seconds", now.seconds}});
+    return record;
+}
+
+}  // namespace bayesaim::estimators
