@@ -181,21 +181,6 @@ Record summarise(const Arguments& arguments, double alpha, const std::vector<Run
     return point;
 }
 
-/// Says so where a difference of many standard errors is one that is expected at this dimension.
-void explain_differences(const Report& report) {
-    for (const Record& point : report.points) {
-        const auto number = [&](const char* name) { return point.find(name)->number(); };
-        const auto z = number("z_score"), percent = number("difference_percent");
-        const double expected = 100 / (*number("alpha") * *number("dim"));
-        if (!z || !percent || std::abs(*z) < 4 || std::abs(*percent) > expected) continue;
-        fmt::print(stderr,
-                   "bayesaim: theory is for large d. At alpha {:g} AMP is {:.1f}% off; corrections up to the "
-                   "order of 1/(alpha d) = {:.0f}% are expected at d = {:g}\n",
-                   *number("alpha"), *percent, expected, *number("dim"));
-        return;
-    }
-}
-
 int run(Arguments arguments) {
     data::SyntheticOptions synthetic;
     synthetic.dim = arguments.dim;
@@ -258,7 +243,7 @@ int run(Arguments arguments) {
     }
     progress.clear();
     write_csv(arguments.record, iterations);
-    if (!arguments.quiet) explain_differences(report);
+    if (!arguments.quiet) explain_differences(report, "AMP");
     return arguments.publish(report);
 }
 

@@ -7,6 +7,7 @@
 #include "bayesaim/theory/thresholds.hpp"
 
 #include "program/commands.hpp"
+#include "program/erm_options.hpp"
 #include "program/interrupt.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
@@ -16,6 +17,7 @@ namespace {
 
 struct Arguments : CommonArguments {
     ModelArguments model;
+    ErmArguments erm;
     IntegrationArguments integration;
     std::string alpha, widths, plot;
 };
@@ -29,7 +31,7 @@ struct Point {
 /// One width: its threshold and its points.
 struct Row {
     double width = 0;
-    std::optional<double> threshold{};
+    std::optional<double> threshold{};  ///< of recovery
     std::vector<double> alphas{};
     std::vector<Point> points{};
 };
@@ -40,6 +42,16 @@ int run(const Arguments& arguments) {
         widths("--width", arguments.widths);
     const model::Model any_width = arguments.model.make();
     const channels::Channel& channel = any_width.channel();
+    const bool erm = arguments.erm.chosen();
+    const auto loss = erm ? arguments.erm.make_loss(channel) : nullptr;
+    const bool in_turn = erm ? loss->sampled() : channel.sampled();
+    const std::optional<double> regularization = [&]() -> std::optional<double> {
+        if (!erm) return std::nullopt;
+        const auto values = arguments.erm.regularizations();
+        if (values.size() > 1)
+            throw_invalid("--regularization", "one number here, or optimal", arguments.erm.regularization);
+        return values.front();
+    }();
     if (widths.relative()) throw_invalid("--width", "absolute numbers", "numbers with x");
     const std::vector<double> width_values = widths.values();
     if (!arguments.plot.empty()) {
@@ -49,7 +61,7 @@ int run(const Arguments& arguments) {
     ThreadPool pool(arguments.thread_count());
     pool.stop_when(interrupted);
     const theory::StateEvolutionOptions options =
-        arguments.integration.options(arguments.seed, channel.sampled() ? &pool : nullptr);
+        arguments.integration.options(arguments.seed, in_turn ? &pool : nullptr);
     std::vector<Row> rows(width_values.size());
     Progress progress(arguments.quiet, rows.size());
     catch_interrupts();
@@ -63,12 +75,25 @@ int run(const Arguments& arguments) {
         row = {width_values[i], strong_recovery(curve, channel)};
         row.alphas = alphas.values(row.threshold);
         theory::StateEvolutionOptions near = options;
+        const auto bayes = [&](double alpha) -> Point {
+            const theory::FixedPoint optimal = solve_bayes_optimal(curve, channel, alpha, near).optimal();
+            near.neighbour = neighbour_of(alpha, optimal);
+            return {optimal.error(), optimal.relative_error, optimal.status};
+        };
+        const theory::ErmOptions erm_options = arguments.erm.options(options.integration);
+        const auto trained = [&](double alpha) -> Point {
+            const theory::ErmPoint point =
+                regularization
+                    ? theory::solve_erm(model.prior(0).law(), *loss, alpha, *regularization, erm_options)
+                    : theory::solve_optimal_erm(model.prior(0).law(), *loss, alpha, erm_options);
+            return {point.error, point.relative_error, point.status};
+        };
+        if (erm)
+            row.threshold = theory::erm_thresholds(model.prior(0).law(), *loss, erm_options.penalty).recovery;
         for (const double alpha : row.alphas) {
             if (interrupted()) return;
-            const theory::FixedPoint optimal = solve_bayes_optimal(curve, channel, alpha, near).optimal();
-            row.points.push_back({optimal.error(), optimal.relative_error, optimal.status});
-            near.neighbour = neighbour_of(alpha, optimal);
-            if (channel.sampled()) {
+            row.points.push_back(erm ? trained(alpha) : bayes(alpha));
+            if (in_turn) {
                 progress.update(
                     static_cast<double>(row.points.size()) / static_cast<double>(row.alphas.size()),
                     fmt::format("width {:g}, alpha {:g}", row.width, alpha));
@@ -77,7 +102,7 @@ int run(const Arguments& arguments) {
         progress.finish_item();
     };
     try {
-        if (channel.sampled()) {
+        if (in_turn) {
             for (std::size_t i = 0; i < rows.size(); ++i) solve(i);
         } else {
             pool.for_each(rows.size(), solve);
@@ -92,8 +117,13 @@ int run(const Arguments& arguments) {
     arguments.integration.describe(channel, arguments.seed, report.configuration);
     report.configuration["alpha"] = arguments.alpha;
     report.configuration["widths"] = arguments.widths;
+    if (erm) arguments.erm.describe(*loss, report.configuration);
     figures::PhaseFigure figure;
     figure.title = fmt::format("{} channel, T = {}", channel.name(), channel.tokens());
+    if (erm) figure.quantity = "error of training";
+    if (erm)
+        figure.title += fmt::format(", trained: {} loss, λ {}{}", loss->name(), regularization ? "= " : "",
+                                    arguments.erm.regularization);
     figure.columns = alphas.size();
     figure.log_alpha = alphas.logarithmic();
     figure.log_width = widths.logarithmic();
@@ -128,7 +158,9 @@ int run(const Arguments& arguments) {
 
 void add_phase(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
-        "phase", "Bayes-optimal error over a grid of alpha and width, as a heat map", run);
+        "phase",
+        "Bayes-optimal (or trained: --estimator erm) error over a grid of alpha and width, as a heat map",
+        run);
     command
         .text("--alpha", arguments.alpha,
               "samples per d^2, as in `theory`; x counts in units of the threshold of each width", "GRID")
@@ -137,6 +169,7 @@ void add_phase(Program& program) {
     arguments.model.add_channel_to(command, ModelArguments::Channels::one_layer);
     arguments.model.add_scale_to(command);
     arguments.model.add_aspect_to(command);
+    arguments.erm.add_choice_to(command);
     command.text("--plot", arguments.plot, "heat map with the strong-recovery line (png, svg, pdf)", "FILE");
     arguments.integration.add_to(command);
     arguments.add_to(command);

@@ -9,6 +9,7 @@
 #include "bayesaim/theory/thresholds.hpp"
 
 #include "program/commands.hpp"
+#include "program/erm_options.hpp"
 #include "program/interrupt.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
@@ -20,6 +21,7 @@ using theory::EstimationCurve;
 
 struct Arguments : CommonArguments {
     ModelArguments model;
+    ErmArguments erm;
     std::string alpha, plot, limit = "none", method = "automatic";
     int trajectory = 0;
     IntegrationArguments integration;
@@ -27,11 +29,14 @@ struct Arguments : CommonArguments {
 
 /// One curve of the family: a model, its threshold and its points.
 struct Curve {
-    model::Model model;
+    std::shared_ptr<const model::Model> shared;
+    const model::Model& model;
     std::unique_ptr<EstimationCurve> curve;
+    std::string label;                       // what tells it from the others
+    std::optional<double> regularization{};  // of ERM; none for the best
     std::vector<Record> points{};
 
-    Curve(model::Model of, bool small_width) : model(std::move(of)) {
+    Curve(std::shared_ptr<const model::Model> of, bool small_width) : shared(std::move(of)), model(*shared) {
         if (small_width) {
             curve = std::make_unique<theory::SmallWidthCurve>();
         } else {
@@ -39,12 +44,45 @@ struct Curve {
         }
     }
     const EstimationCurve& prior() const { return *curve; }
+    /// The unit of alpha.
     std::optional<double> threshold() const { return strong_recovery(prior(), model.channel()); }
-    std::string label() const {
+    std::string prior_label() const {
         const auto parameters = model.prior(0).parameters();
         return parameters.empty() ? "" : fmt::format("ρ = {:g}", parameters.front().second);
     }
 };
+
+/// One curve for each width, and for each regularisation if ERM is asked for.
+std::vector<std::unique_ptr<Curve>> make_curves(const Arguments& arguments, bool small_width, bool erm) {
+    std::vector<std::unique_ptr<Curve>> curves;
+    std::vector<model::Model> models = arguments.model.make_family();
+    const bool one_width = models.size() == 1;
+    for (model::Model& model : models) {
+        const auto shared = std::make_shared<const model::Model>(std::move(model));
+        if (!erm) {
+            curves.push_back(std::make_unique<Curve>(shared, small_width));
+            curves.back()->label = curves.back()->prior_label();
+            continue;
+        }
+        for (const std::optional<double> regularization : arguments.erm.regularizations()) {
+            curves.push_back(std::make_unique<Curve>(shared, false));
+            Curve& curve = *curves.back();
+            curve.regularization = regularization;
+            curve.label = !regularization ? "best λ" : fmt::format("λ = {:g}", *regularization);
+            if (!one_width) curve.label = curve.prior_label() + ", " + curve.label;
+        }
+    }
+    return curves;
+}
+
+/// The threshold that a picture marks.
+std::optional<double> marked_threshold(const Curve& curve, const Arguments& arguments) {
+    if (!arguments.erm.chosen()) return curve.threshold();
+    if (curve.regularization.value_or(0) > 0) return std::nullopt;
+    return theory::erm_thresholds(teacher_of(curve.model), *arguments.erm.make_loss(curve.model.channel()),
+                                  losses::parse_penalty("--penalty", arguments.erm.penalty))
+        .recovery;
+}
 
 std::vector<Record> trajectories(const Curve& curve, const std::vector<double>& alphas, int iterations,
                                  const theory::StateEvolutionOptions& options) {
@@ -78,8 +116,9 @@ std::string title_of(const std::vector<std::unique_ptr<Curve>>& curves, const Ar
             if (name == known) title += fmt::format(", {} = {:g}", symbol, value);
         }
     }
-    if (curves.size() == 1 && arguments.limit == "none" && !curves.front()->label().empty())
-        title += ", " + curves.front()->label();
+    if (arguments.erm.chosen()) title += fmt::format(", {} loss", arguments.erm.make_loss(channel)->name());
+    if (curves.size() == 1 && arguments.limit == "none" && !curves.front()->label.empty())
+        title += ", " + curves.front()->label;
     return title;
 }
 
@@ -98,8 +137,7 @@ void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& ar
         const Curve& curve = *curves[i];
         if (curve.points.empty()) continue;
         const char* colour = colours[i % std::size(colours)];
-        figures::Series estimation{
-            curves.size() == 1 ? "estimation" : curve.label(), {}, {}, {}, line, colour};
+        figures::Series estimation{curves.size() == 1 ? "estimation" : curve.label, {}, {}, {}, line, colour};
         figures::Series generalization{"generalisation", {}, {}, {}, dashed_line, figures::colour::vermilion};
         for (const Record& point : curve.points) {
             const auto number = [&point](const char* name) { return *point.find(name)->number(); };
@@ -112,7 +150,7 @@ void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& ar
             largest = std::max(largest, error);
             from_zero |= alpha == 0;
         }
-        if (const auto threshold = curve.threshold()) {
+        if (const auto threshold = marked_threshold(curve, arguments)) {
             thresholds = true;
             if (*threshold < estimation.x.back())
                 figure.markers.push_back({*threshold, curves.size() == 1 ? "strong recovery" : "", colour});
@@ -130,10 +168,12 @@ void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& ar
 int run(const Arguments& arguments) {
     check_one_of("--limit", arguments.limit, {"none", "small-width"});
     const bool small_width = arguments.limit == "small-width", iterates = arguments.trajectory > 0;
-    std::vector<std::unique_ptr<Curve>> curves;
-    for (model::Model& model : arguments.model.make_family())
-        curves.push_back(std::make_unique<Curve>(std::move(model), small_width));
+    const bool erm = arguments.erm.chosen();
+    if (erm && small_width) throw_conflict("--estimator erm", "--limit small-width");
+    if (erm && iterates) throw_conflict("--estimator erm", "--trajectory");
+    const auto curves = make_curves(arguments, small_width, erm);
     const model::Model& model = curves.front()->model;
+    const auto loss = erm ? arguments.erm.make_loss(model.channel()) : nullptr;
     if (small_width) {
         if (arguments.model.command.given("--width")) throw_conflict("--width", "--limit small-width");
         if (arguments.model.options.scale != 1) throw_conflict("--scale", "--limit small-width");
@@ -153,13 +193,18 @@ int run(const Arguments& arguments) {
     const experiments::Grid grid("--alpha", arguments.alpha, experiments::Grid::Zero::allowed);
 
     Report report{"theory", model::describe(model)};
-    if (curves.size() > 1) report.configuration["width"] = arguments.model.options.widths;
+    if (arguments.model.options.widths.size() > 1 && curves.size() > 1)
+        report.configuration["width"] = arguments.model.options.widths;
     if (small_width) {
         report.configuration.erase("width");
         report.configuration["limit"] = "small-width";
     }
     report.configuration["alpha"] = arguments.alpha;
-    report.configuration["method"] = arguments.method;
+    if (erm) {
+        arguments.erm.describe(*loss, report.configuration);
+    } else {
+        report.configuration["method"] = arguments.method;
+    }
     arguments.integration.describe(model.channel(), arguments.seed, report.configuration);
 
     ThreadPool pool(arguments.thread_count());
@@ -173,12 +218,17 @@ int run(const Arguments& arguments) {
         const auto show = [&](double fraction) {
             progress.update(
                 fraction, fmt::format("{:.0f} of {} points{}", fraction * static_cast<double>(alphas.size()),
-                                      alphas.size(), curves.size() > 1 ? ", " + curve->label() : ""));
+                                      alphas.size(), curves.size() > 1 ? ", " + curve->label : ""));
             return !interrupted();
         };
         if (interrupted()) break;
         if (iterates) {
             curve->points = trajectories(*curve, alphas, arguments.trajectory, options);
+        } else if (erm) {
+            for (const auto& point :
+                 theory::solve_erm_curve(teacher_of(curve->model), *loss, alphas, curve->regularization,
+                                         arguments.erm.options(options.integration), pool, show))
+                curve->points.push_back(theory::values(point));
         } else {
             for (const auto& point :
                  solve_curve(curve->prior(), curve->model.channel(), alphas, options, pool, show))
@@ -187,7 +237,8 @@ int run(const Arguments& arguments) {
         progress.finish_item();
         for (const Record& point : curve->points) {
             Record row;
-            if (curves.size() > 1) row["width"] = curve->model.prior(0).parameters().front().second;
+            if (arguments.model.options.widths.size() > 1 && curves.size() > 1)
+                row["width"] = curve->model.prior(0).parameters().front().second;
             row.update(point);
             report.points.push_back(std::move(row));
         }
@@ -201,7 +252,7 @@ int run(const Arguments& arguments) {
 
 void add_theory(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
-        "theory", "Bayes-optimal estimation and generalisation error (state evolution)", run);
+        "theory", "Bayes-optimal (or trained: --estimator erm) estimation and generalisation error", run);
     command
         .text("--alpha", arguments.alpha,
               "samples per d^2: 0.1 | 0.1,0.2 | start:stop:count | log:start:stop:count;\n"
@@ -217,12 +268,15 @@ void add_theory(Program& program) {
                   "print this many iterations instead of the fixed point");
     command.text("--method", arguments.method,
                  "how the fixed point is found: automatic, bracketed, monotone or newton");
+    arguments.erm.add_choice_to(command);
     arguments.integration.add_to(command);
     command.text("--plot", arguments.plot, "picture of the curve (png, svg, pdf)", "FILE");
     arguments.add_to(command);
     command.footer(
         "Examples:\n  bayesaim theory --width 0.5 --alpha 0.1x:1.1x:11\n"
         "  bayesaim theory --width 0.25,0.5,1 --alpha 0:0.3:31 --plot widths.png\n"
+        "  bayesaim theory --estimator erm --regularization 0,0.05,0.2 --width 0.5 --alpha 0.1x:1.2x:30 "
+        "--plot erm.png\n"
         "  bayesaim theory --channel hardmax --width 0.5 --alpha log:0.1:20:24 --plot hardmax.png");
 }
 

@@ -12,6 +12,7 @@ void add_threshold(Program& program);
 void add_phase(Program& program);
 void add_amp(Program& program);
 void add_gd(Program& program);
+void add_erm(Program& program);
 void add_generate(Program& program);
 void add_fit(Program& program);
 void add_predict(Program& program);

@@ -309,12 +309,13 @@ void IntegrationArguments::add_to(Command& to) {
              "more points take more time and give more digits");
 }
 
-void NoiseArguments::add_to(Command& to) {
-    to.number("--noise-variance", noise_variance,
-              "variance D of the noise sqrt(D) Xi, Xi ~ GOE (bilinear, ginibre: independent entries of "
-              "variance 1/d)")
-        .default_text("")
-        .required();
+void NoiseArguments::add_to(Command& to, Variance variance) {
+    Option option =
+        to.number("--noise-variance", noise_variance,
+                  "variance D of the noise sqrt(D) Xi, Xi ~ GOE (bilinear, ginibre: independent entries of "
+                  "variance 1/d)")
+            .default_text("");
+    if (variance == Variance::required) option.required();
     model.add_prior_to(to);
     to.count("--dim", dim, 2, "size d of the sampled matrix");
 }

@@ -83,7 +83,8 @@ struct NoiseArguments {
     double noise_variance = 0;
     int dim = 1000;
 
-    void add_to(Command& to);
+    enum class Variance { required, optional };
+    void add_to(Command& to, Variance variance = Variance::required);
     /// Throws InvalidArgument for a wrong option.
     std::unique_ptr<priors::Prior> make_prior() const;
     Record describe(const priors::Prior& prior) const;

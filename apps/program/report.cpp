@@ -157,6 +157,20 @@ std::optional<double> percent_above(double value, double expected) {
     return 100 * (value / expected - 1);
 }
 
+void explain_differences(const Report& report, std::string_view what) {
+    for (const Record& point : report.points) {
+        const auto number = [&](const char* name) { return point.find(name)->number(); };
+        const auto z = number("z_score"), percent = number("difference_percent");
+        const double expected = 100 / (*number("alpha") * *number("dim"));
+        if (!z || !percent || std::abs(*z) < 4 || std::abs(*percent) > expected) continue;
+        fmt::print(stderr,
+                   "bayesaim: theory is for large d. At alpha {:g} {} is {:.1f}% off; corrections up to the "
+                   "order of 1/(alpha d) = {:.0f}% are expected at d = {:g}\n",
+                   *number("alpha"), what, *percent, expected, *number("dim"));
+        return;
+    }
+}
+
 std::string to_json_text(const Record& record) { return to_json(record).dump(); }
 
 void write_csv(const std::string& file, const Report& report) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bayesaim/core/files.hpp"
@@ -20,6 +21,9 @@ struct Report {
 
 /// How far a value is above the expected one, in percent; absent if that is 0 or the value is not finite.
 std::optional<double> percent_above(double value, double expected);
+
+/// Says on standard error where `what` differs from theory by many standard errors, but as expected at this dimension.
+void explain_differences(const Report& report, std::string_view what);
 
 /// A record as a JSON object on one line.
 std::string to_json_text(const Record& record);

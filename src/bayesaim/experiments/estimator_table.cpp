@@ -17,9 +17,12 @@
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
+#include "bayesaim/estimators/erm.hpp"
 #include "bayesaim/experiments/task_json.hpp"
+#include "bayesaim/losses/table.hpp"
 #include "bayesaim/numerics/statistics.hpp"
 #include "bayesaim/theory/bayes_optimal.hpp"
+#include "bayesaim/theory/erm.hpp"
 
 namespace bayesaim::experiments {
 namespace {
@@ -185,6 +188,88 @@ Outcome run_gd(const Task& task, const TaskContext& context) {
                          {"iterations", static_cast<double>(result.descents.front().step)}});
 }
 
+// ---- training ---------------------------------------------------------------------------------------------
+
+theory::ErmOptions erm_options(const Task& task, ThreadPool& pool) {
+    theory::ErmOptions options;
+    options.penalty = losses::parse_penalty("penalty", task.penalty);
+    options.integration.points = task.integration_points;
+    options.integration.pool = &pool;
+    return options;
+}
+
+/// The theory of training at the settings of the task, and at its best regularisation if that is asked for.
+theory::ErmPoint solve_erm(const Task& task, const model::Model& model, const losses::Loss& loss,
+                           ThreadPool& pool) {
+    const spectral::SpectralLaw& teacher = model.prior(0).law();
+    const theory::ErmOptions options = erm_options(task, pool);
+    return task.optimal_regularization
+               ? theory::solve_optimal_erm(teacher, loss, task.alpha, options)
+               : theory::solve_erm(teacher, loss, task.alpha, task.regularization, options);
+}
+
+void check_erm(const Task& task) {
+    losses::make_loss(task.loss, make_model(task).channel());
+    if (task.optimal_regularization && task.regularization != 0)
+        throw_conflict("optimal_regularization", "regularization");
+}
+
+void check_training(const Task& task) {
+    check_erm(task);
+    if (!task.optimal_regularization) check_positive("regularization of estimator erm", task.regularization);
+}
+
+Outcome run_erm_theory(const Task& task, const TaskContext& context) {
+    const model::Model model = make_model(task);
+    const theory::ErmPoint point =
+        solve_erm(task, model, *losses::make_loss(task.loss, model.channel()), context.pool);
+    return make_outcome(point.status, {{"error", point.error},
+                                       {"standard_error", point.relative_error * point.error},
+                                       {"generalization_error", point.generalization_error},
+                                       {"training_loss", point.training_loss},
+                                       {"zero_fraction", point.zero_fraction},
+                                       {"best_regularization", point.regularization},
+                                       {"iterations", point.iterations}});
+}
+
+Outcome run_erm(const Task& task, const TaskContext& context) {
+    const model::Model model = make_model(task);
+    const auto loss = losses::make_loss(task.loss, model.channel());
+    const data::Synthetic problem = make_problem(task, precision_of(task), model, context.pool);
+    estimators::ErmOptions options;
+    options.penalty = losses::parse_penalty("penalty", task.penalty);
+    // Training needs a positive number to choose one of many minima, and this one is close to 0+.
+    constexpr double least = 1e-3;
+    options.regularization = task.regularization;
+    if (task.optimal_regularization)
+        options.regularization = std::max(solve_erm(task, model, *loss, context.pool).regularization, least);
+    options.tolerance = task.tolerance;
+    options.max_iterations = task.max_iterations;
+    options.progress = [&](const estimators::ErmIteration& now) {
+        return !context.progress ||
+               context.progress(static_cast<double>(now.iteration) / options.max_iterations,
+                                fmt::format("erm, alpha {:g}, dim {}, seed {}, iteration {}", task.alpha,
+                                            task.dim, task.seed, now.iteration));
+    };
+    const auto result = estimators::run_erm(problem.data, *loss, options, context.pool);
+    if (result.status == Termination::stopped) return make_outcome(result.status, {});
+    Task point = task;
+    point.estimator = "erm-theory";
+    const double theory = context.theory.at(point, [&] {
+        return theory::solve_erm(model.prior(0).law(), *loss, task.alpha, options.regularization,
+                                 erm_options(task, context.pool))
+            .error;
+    });
+    return make_outcome(result.status,
+                        {{"error", data::estimation_error(result.estimate, problem.weights[0])},
+                         {"theory_error", theory},
+                         {"training_loss", result.training_loss},
+                         {"zero_fraction", result.zero_fraction},
+                         {"best_regularization", options.regularization},
+                         {"kkt_residual", result.kkt_residual},
+                         {"iterations", static_cast<double>(result.record.size())}});
+}
+
 /// The posterior of one sample, which takes most of the time where it has no closed form. Fitted to measured
 /// times (0.1 ms with two layers of two tokens) at 3 10^10 operations a second.
 double posterior_operations(const Task& task) {
@@ -211,6 +296,19 @@ double amp_operations(const Task& task) {
                  layers = layers_of(task);
     const double one = 3 * samples * task.tokens * d * d + 50 * std::pow(d, 3) + 1e6 * d;
     return std::min(80, task.max_iterations) * (layers * one + samples * posterior_operations(task));
+}
+
+/// As AMP, with some 150 iterations.
+double erm_operations(const Task& task) {
+    Task amp = task;
+    amp.max_iterations = 80;
+    return 2 * amp_operations(amp);
+}
+
+/// Closed forms, or some ten averages of 30,000 proximal steps.
+double erm_theory_operations(const Task& task) {
+    const bool closed = task.loss.empty() || task.loss.ends_with("logit") || task.channel == "linear";
+    return (closed ? 3e7 : 3e9) * (task.optimal_regularization ? closed ? 4 : 30 : 1);
 }
 
 /// Two products of d x r with d x nT per step and start, for queries and for keys in untied attention.
@@ -299,6 +397,25 @@ const std::vector<EstimatorEntry>& estimator_table() {
          gd_operations,
          gd_bytes,
          check_gd},
+        {"erm-theory",
+         "attention trained with weight decay, for large d",
+         {"loss", "penalty", "regularization", "optimal_regularization"},
+         {"error", "standard_error", "generalization_error", "training_loss", "zero_fraction",
+          "best_regularization", "iterations"},
+         run_erm_theory,
+         erm_theory_operations,
+         theory_bytes,
+         check_erm},
+        {"erm",
+         "attention trained with weight decay on synthetic data, solved to its minimum",
+         {"dim", "loss", "penalty", "regularization", "optimal_regularization", "max_iterations", "tolerance",
+          "precision", "token_storage", "seed"},
+         {"error", "theory_error", "training_loss", "zero_fraction", "best_regularization", "kkt_residual",
+          "iterations"},
+         run_erm,
+         erm_operations,
+         amp_bytes,
+         check_training},
     };
     return table;
 }

@@ -14,6 +14,8 @@
 #include "bayesaim/experiments/estimator_table.hpp"
 #include "bayesaim/experiments/run_store.hpp"
 #include "bayesaim/experiments/task_json.hpp"
+#include "bayesaim/losses/penalty.hpp"
+#include "bayesaim/losses/table.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
 namespace bayesaim::experiments {
@@ -55,6 +57,10 @@ void check_estimator(std::string_view name, const std::string& text) {
     check_one_of(name, text, names_of(estimator_table()));
 }
 
+void check_loss(std::string_view name, const std::string& text) {
+    if (!text.empty()) check_one_of(name, text, names_of(losses::loss_table()));
+}
+
 std::vector<Setting> make_table() {
     using enum Setting::Owner;
     const Check positive = on<double>(check_positive), non_negative = on<double>(check_non_negative);
@@ -75,6 +81,10 @@ std::vector<Setting> make_table() {
         {"residual", &Task::residual, non_negative, model},
         {"heads", &Task::heads, at_least(1), model},
         {"aspect", &Task::aspect, positive, model},
+        {"loss", &Task::loss, on<std::string>(check_loss)},
+        {"penalty", &Task::penalty, on<std::string>(losses::parse_penalty)},
+        {"regularization", &Task::regularization, non_negative},
+        {"optimal_regularization", &Task::optimal_regularization},
         {"integration_points", &Task::integration_points, at_least(16), all},
         {"dim", &Task::dim, at_least(2)},
         {"alpha", &Task::alpha, non_negative, all},

@@ -42,6 +42,10 @@ struct Task {
     int steps = 1000;  ///< maximum
     double learning_rate = 0.1;
     double student_width = 0;              ///< r / d of the student; 0 is the teacher's
+    std::string loss{};                    ///< of training; empty: as losses::make_loss chooses
+    std::string penalty = "trace";         ///< of training: trace, frobenius
+    double regularization = 0;             ///< of training; 0 is the limit 0+, for theory only
+    bool optimal_regularization = false;   ///< the best at each alpha instead
     std::string initial = "mean";          ///< mean, prior, informed
     std::string precision = "double";      ///< of the tokens
     std::string token_storage = "memory";  ///< no result depends on it

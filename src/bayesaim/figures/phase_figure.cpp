@@ -20,13 +20,13 @@ void draw(const PhaseFigure& figure, const std::filesystem::path& output) {
     const auto [low_width, high_width] = std::minmax_element(figure.width.begin(), figure.width.end());
     script += fmt::format(
         "set title \"{}\"\nset xlabel \"α = n/d^2\"\nset ylabel \"width ratio r/d\"\n"
-        "set cblabel \"Bayes-optimal error\"\nset xrange [{}:{}]\nset yrange [{}:{}]\nset cbrange [0:*]\n"
+        "set cblabel \"{}\"\nset xrange [{}:{}]\nset yrange [{}:{}]\nset cbrange [0:*]\n"
         "set tics out nomirror\nset pm3d map corners2color mean\n"
         // viridis: its lightness is even, so that the picture can be read in grey
         "set palette defined (0 '#440154', 1 '#3b528b', 2 '#21918c', 3 '#5ec962', 4 '#fde725')\n"
         "set lmargin at screen 0.14\nset rmargin at screen 0.8\nset bmargin at screen 0.16\nset tmargin at "
         "screen 0.9\n",
-        figure.title, *low_alpha, *high_alpha, *low_width, *high_width);
+        figure.title, figure.quantity, *low_alpha, *high_alpha, *low_width, *high_width);
     if (figure.log_alpha) script += "set logscale x\n";
     if (figure.log_width) script += "set logscale y\n";
     script += "splot $map using 1:2:3 notitle";

@@ -8,6 +8,7 @@ namespace bayesaim::figures {
 
 /// Heat map of the error over alpha (across) and width (up), with the strong-recovery line if there is one.
 struct PhaseFigure {
+    std::string quantity = "Bayes-optimal error";
     std::string title;
     std::vector<double> alpha, width, error;     ///< one entry per point, alpha running fastest
     std::vector<double> line_alpha, line_width;  ///< the threshold

@@ -17,7 +17,7 @@ struct Histogram {
 };
 
 /// Bins of equal width, a few times the square root of the number of values per bin.
-Histogram histogram(const std::vector<double>& values, double low, double high) {
+Histogram histogram(const std::vector<double>& values, double total, double low, double high) {
     const auto count =
         static_cast<std::size_t>(std::clamp(2 * std::sqrt(static_cast<double>(values.size())), 10.0, 80.0));
     Histogram result{std::vector<double>(count), std::vector<double>(count),
@@ -28,8 +28,7 @@ Histogram histogram(const std::vector<double>& values, double low, double high) 
     for (const double value : values) {
         const double bin = std::floor((value - low) / result.width);
         if (bin < 0 || bin >= static_cast<double>(count)) continue;
-        result.density[static_cast<std::size_t>(bin)] +=
-            1 / (static_cast<double>(values.size()) * result.width);
+        result.density[static_cast<std::size_t>(bin)] += 1 / (total * result.width);
     }
     return result;
 }
@@ -38,12 +37,16 @@ Histogram histogram(const std::vector<double>& values, double low, double high) 
 
 void draw(const SpectrumFigure& figure, const std::filesystem::path& output) {
     const double low = figure.x.front(), high = figure.x.back();
-    const Histogram bars = histogram(figure.eigenvalues, low, high);
-    std::string script = data_block("theory", {figure.x, figure.density, figure.denoised}) +
-                         data_block("sample", {bars.centre, bars.density});
+    const std::size_t size = figure.matrix_size > 0 ? figure.matrix_size : figure.eigenvalues.size();
+    const Histogram bars = histogram(figure.eigenvalues, static_cast<double>(size), low, high);
+    const bool shrinkage = !figure.denoised.empty();
+    std::string script =
+        data_block("theory", shrinkage ? std::vector{figure.x, figure.density, figure.denoised}
+                                       : std::vector{figure.x, figure.density}) +
+        data_block("sample", {bars.centre, bars.density});
+    script += fmt::format("set {} \"{}\"\n", shrinkage ? "multiplot layout 2,1 title" : "title", figure.title);
     script += fmt::format(
-        R"(set multiplot layout 2,1 title "{title}"
-set xrange [{low}:{high}]
+        R"(set xrange [{low}:{high}]
 set border 3
 set tics nomirror out
 set lmargin 9
@@ -53,21 +56,26 @@ set boxwidth {width} absolute
 set key top right Left reverse samplen 2
 set yrange [0:*]
 set ylabel "density"
-plot $sample using 1:2 with boxes lc rgb "{grey}" title "eigenvalues of one matrix, d = {dim}", \
+{label}plot $sample using 1:2 with boxes lc rgb "{grey}" title "eigenvalues of one matrix, d = {dim}", \
      $theory using 1:2 with lines lw 2 lc rgb "{blue}" title "theory"
-set yrange [*:*]
-set xlabel "eigenvalue of the noisy matrix"
+)",
+        fmt::arg("low", low), fmt::arg("high", high), fmt::arg("width", bars.width), fmt::arg("dim", size),
+        fmt::arg("label", shrinkage ? "" : fmt::format("set xlabel \"{}\"\n", figure.x_label)),
+        fmt::arg("grey", colour::grey), fmt::arg("blue", colour::blue));
+    if (shrinkage) {
+        script += fmt::format(
+            R"(set yrange [*:*]
+set xlabel "{x_label}"
 set ylabel "denoised eigenvalue"
 set key top left Left reverse samplen 2
 plot x with lines lw 1 dt 2 lc rgb "{grey}" title "no shrinkage", \
      $theory using 1:3 with lines lw 2 lc rgb "{vermilion}" title "Bayes-optimal"
 unset multiplot
 )",
-        fmt::arg("title", figure.title), fmt::arg("low", low), fmt::arg("high", high),
-        fmt::arg("width", bars.width), fmt::arg("dim", figure.eigenvalues.size()),
-        fmt::arg("grey", colour::grey), fmt::arg("blue", colour::blue),
-        fmt::arg("vermilion", colour::vermilion));
-    render(script, output, {480, 440});
+            fmt::arg("x_label", figure.x_label), fmt::arg("grey", colour::grey),
+            fmt::arg("vermilion", colour::vermilion));
+    }
+    render(script, output, shrinkage ? Canvas{480, 440} : Canvas{480, 300});
 }
 
 }  // namespace bayesaim::figures

@@ -6,12 +6,14 @@
 
 namespace bayesaim::figures {
 
-/// The spectrum of S + sqrt(D) Xi. Above: its density and the histogram of one sampled matrix. Below: the
-/// Bayes-optimal shrinkage of its eigenvalues.
+/// A density of eigenvalues and the histogram of one matrix; below, if it is given, the Bayes-optimal shrinkage of the
+/// eigenvalues.
 struct SpectrumFigure {
     std::string title;
-    std::vector<double> x, density, denoised;  ///< theory on a grid
-    std::vector<double> eigenvalues;           ///< of one sampled noisy matrix
+    std::vector<double> x, density, denoised;  ///< theory on a grid; no shrinkage if `denoised` is empty
+    std::vector<double> eigenvalues;           ///< of one matrix, those that are shown
+    std::size_t matrix_size = 0;               ///< all of its eigenvalues; 0: as many as are shown
+    std::string x_label = "eigenvalue of the noisy matrix";
 };
 
 void draw(const SpectrumFigure& figure, const std::filesystem::path& output);

@@ -2,12 +2,11 @@
 #include "bayesaim/theory/bayes_optimal.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
 
 #include "bayesaim/theory/free_entropy.hpp"
 #include "bayesaim/theory/methods.hpp"
+#include "bayesaim/theory/points.hpp"
 
 namespace bayesaim::theory {
 namespace {
@@ -64,31 +63,9 @@ std::vector<TheoryPoint> solve_curve(const EstimationCurve& prior, const channel
                                      ThreadPool& pool, const std::function<bool(double)>& progress) {
     options.integration.pool = channel.sampled() ? &pool : nullptr;
     std::vector<TheoryPoint> points(alphas.size());
-    std::vector<char> done(alphas.size(), 0);
-    std::atomic<bool> stop = false;
-    std::mutex mutex;
-    std::size_t finished = 0;
-    const auto solve = [&](std::size_t i) {
-        if (stop) return;
+    points.resize(solve_points(alphas.size(), channel.sampled(), pool, progress, [&](std::size_t i) {
         points[i] = solve_theory(prior, channel, alphas[i], options);
-        const std::lock_guard lock(mutex);
-        done[i] = 1;
-        ++finished;
-        if (progress && !progress(static_cast<double>(finished) / static_cast<double>(alphas.size())))
-            stop = true;
-    };
-    try {
-        if (channel.sampled()) {
-            for (std::size_t i = 0; i < alphas.size(); ++i) solve(i);
-        } else {
-            pool.for_each(alphas.size(), solve);
-        }
-    } catch (const Stopped&) {
-        // The finished points count.
-    }
-    std::size_t whole = 0;
-    while (whole < done.size() && done[whole]) ++whole;
-    points.resize(whole);
+    }));
     return points;
 }
 

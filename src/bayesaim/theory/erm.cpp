@@ -12,6 +12,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/linalg/decompositions.hpp"
 #include "bayesaim/theory/erm_square.hpp"
+#include "bayesaim/theory/points.hpp"
 
 namespace bayesaim::theory {
 namespace {
@@ -24,8 +25,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 void check(const spectral::SpectralLaw& teacher, double alpha, double regularization,
            const ErmOptions& options) {
     if (teacher.aspect() != 1) throw_invalid("aspect of a trained estimate", "1", teacher.aspect());
-    check_positive("alpha", alpha);
-    check_between("alpha", alpha, 1e-12, 1e12);
+    check_non_negative("alpha", alpha);
+    if (alpha > 0) check_between("alpha", alpha, 1e-12, 1e12);
     check_non_negative("regularization", regularization);
     check_finite("regularization", regularization);
     check_at_least("iterations", options.max_iterations, 1);
@@ -230,6 +231,13 @@ ErmPoint solve_by_iteration(const spectral::SpectralLaw& teacher, const Loss& lo
 
 ErmPoint solve(const spectral::SpectralLaw& teacher, const Loss& loss, double alpha, double lambda,
                const ErmOptions& options) {
+    if (alpha == 0) {
+        ErmPoint nothing;
+        nothing.regularization = lambda;
+        nothing.alignment.total = nothing.error = teacher.second_moment();
+        nothing.zero_fraction = 1;
+        return nothing;
+    }
     const auto form = loss.square_form();
     if (form || lambda == 0) {
         const SquareForm used = form ? *form : limiting_form(loss);
@@ -249,7 +257,7 @@ void complete(ErmPoint& point, const Loss& loss, const ErmOptions& options) {
 ErmPoint search_optimal(const spectral::SpectralLaw& teacher, const Loss& loss, double alpha,
                         const ErmOptions& options) {
     ErmPoint best = solve(teacher, loss, alpha, 0, options);
-    if (best.status == Termination::exact_recovery) return best;
+    if (best.status == Termination::exact_recovery || alpha == 0) return best;
     const double decade = std::numbers::ln10;
     double around = std::nan("");
     for (int k = -9; k <= 3; ++k) {
@@ -283,11 +291,24 @@ ErmPoint solve_optimal_erm(const spectral::SpectralLaw& teacher, const Loss& los
                            const ErmOptions& options) {
     check(teacher, alpha, 0, options);
     const auto form = loss.square_form();
-    ErmPoint point = form && options.penalty == Penalty::trace
+    ErmPoint point = form && options.penalty == Penalty::trace && alpha > 0
                          ? SquareErm(teacher, *form, alpha).solve_optimal()
                          : search_optimal(teacher, loss, alpha, options);
     complete(point, loss, options);
     return point;
+}
+
+std::vector<ErmPoint> solve_erm_curve(const spectral::SpectralLaw& teacher, const Loss& loss,
+                                      std::span<const double> alphas, std::optional<double> regularization,
+                                      ErmOptions options, ThreadPool& pool,
+                                      const std::function<bool(double)>& progress) {
+    options.integration.pool = loss.sampled() ? &pool : nullptr;
+    std::vector<ErmPoint> points(alphas.size());
+    points.resize(solve_points(alphas.size(), loss.sampled(), pool, progress, [&](std::size_t i) {
+        points[i] = regularization ? solve_erm(teacher, loss, alphas[i], *regularization, options)
+                                   : solve_optimal_erm(teacher, loss, alphas[i], options);
+    }));
+    return points;
 }
 
 ErmThresholds erm_thresholds(const spectral::SpectralLaw& teacher, const Loss& loss, Penalty penalty) {
@@ -334,7 +355,7 @@ TrainedSpectrum::TrainedSpectrum(const spectral::SpectralLaw& teacher, const Erm
 TrainedSpectrum::~TrainedSpectrum() = default;
 
 double TrainedSpectrum::density(double s) const {
-    if (impl_->penalty == Penalty::trace && s <= 0) return 0;
+    if (impl_->penalty == Penalty::trace && s < 0) return 0;
     return impl_->spectrum.at(impl_->threshold + s / impl_->gain).density / impl_->gain;
 }
 

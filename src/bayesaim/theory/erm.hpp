@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "bayesaim/core/outcome.hpp"
@@ -57,7 +59,7 @@ struct ErmPoint {
     double objective = 0;
 };
 
-/// regularization = 0 is the limit lambda -> 0+: the interpolator of least penalty, or least squares. Throws
+/// regularization = 0 is the limit lambda -> 0+: the interpolator of least penalty, or least squares. At alpha = 0 Shat is 0. Throws
 /// InvalidArgument for negative values, and for laws of matrices that are not symmetric.
 ErmPoint solve_erm(const spectral::SpectralLaw& teacher, const losses::Loss& loss, double alpha,
                    double regularization, const ErmOptions& options = {});
@@ -65,6 +67,12 @@ ErmPoint solve_erm(const spectral::SpectralLaw& teacher, const losses::Loss& los
 /// At the lambda >= 0 of least error.
 ErmPoint solve_optimal_erm(const spectral::SpectralLaw& teacher, const losses::Loss& loss, double alpha,
                            const ErmOptions& options = {});
+
+/// A curve, at one lambda, or at the best of each alpha if none is given; see solve_curve for threads and progress.
+std::vector<ErmPoint> solve_erm_curve(const spectral::SpectralLaw& teacher, const losses::Loss& loss,
+                                      std::span<const double> alphas, std::optional<double> regularization,
+                                      ErmOptions options, ThreadPool& pool,
+                                      const std::function<bool(double)>& progress = {});
 
 struct ErmThresholds {
     /// Without label noise: from this alpha on the error vanishes as lambda -> 0+.

@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"estimator = 'amp'\nalpha = 0.1\nadaptive_damping = 1\n",
                 "study.toml:3:20: adaptive_damping must be true or false, got the whole number 1"},
         Mistake{"estimator = 'gdd'\nalpha = 0.1\n",
-                "study.toml:1:13: estimator must be one of theory, small-width, amp, gd, got 'gdd'"},
+                "study.toml:1:13: estimator must be one of theory, small-width, amp, gd, erm-theory, erm, got 'gdd'"},
         Mistake{"estimator = 'deep-amp'\nalpha = 0.1\n",
                 "study.toml:1:13: estimator \"deep-amp\" is now written estimator = \"amp\" with channel = "
                 "\"deep-softmax\""},
