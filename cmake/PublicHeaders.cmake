@@ -26,6 +26,7 @@ set(public_headers
     spectral/free_moments.hpp
     spectral/learned_laws.hpp
     spectral/marchenko_pastur_law.hpp
+    spectral/power_law.hpp
     spectral/rectangular_curve.hpp
     spectral/rectangular_law.hpp
     spectral/scaled_law.hpp
@@ -35,6 +36,7 @@ set(public_headers
     priors/ginibre.hpp
     priors/learned_spectrum.hpp
     priors/multi_head.hpp
+    priors/power_law.hpp
     priors/prior.hpp
     priors/spectrum_file.hpp
     priors/table.hpp

@@ -87,11 +87,11 @@ void choose_families(const Record& attributes, Arguments& arguments) {
             options.channel_options.attention == channels::Attention::tied ? "wishart" : "bilinear";
         arguments.families = {Family::gaussian, Family::smooth, Family::fine};
     } else {
+        const bool is_product = options.prior == "wishart" || options.prior == "bilinear";
         const bool known = attributes.contains("width") || model.command.given("--width");
         const bool open =
             model.learned.contains("width") || (!known && model::takes_option(options, "width"));
-        const bool learnable =
-            open && options.channel != "multi-head" && options.prior != "multi-head" && options.aspect == 1;
+        const bool learnable = open && options.channel != "multi-head" && is_product && options.aspect == 1;
         if (model.learned.contains("width") && !learnable)
             throw_unavailable("--width learn", options.aspect != 1
                                                    ? "for keys of another dimension"
@@ -279,7 +279,8 @@ int run(Arguments arguments) {
     const bool learned_law = result.learned.family != Family::given;
     Record description = model::describe(model);
     if (learned_law) {
-        for (const char* name : {"prior", "width", "scale", "heads", "atoms"}) description.erase(name);
+        for (const char* name : {"prior", "width", "scale", "heads", "atoms", "exponent", "cutoff"})
+            description.erase(name);
     }
     const Record learned = learned_values(result, arguments, symmetric);
     for (const char* name : {"label_noise", "beta"}) {

@@ -105,8 +105,9 @@ int run(const Arguments& arguments) {
                              {"expected_plugin_generalization_error", expected.plug_in + noise}});
 
     data::Attributes attributes;
-    for (const char* name : {"prior", "channel", "attention", "aspect", "scale", "width", "heads", "layers",
-                             "beta", "residual", "label_noise", "predicted_error", "status"}) {
+    for (const char* name :
+         {"prior", "channel", "attention", "aspect", "scale", "width", "heads", "exponent", "cutoff",
+          "layers", "beta", "residual", "label_noise", "predicted_error", "status"}) {
         if (const auto found = estimate.attributes.find(name); found != estimate.attributes.end())
             attributes.insert(*found);
     }

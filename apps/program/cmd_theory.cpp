@@ -116,13 +116,17 @@ std::string title_of(const std::vector<std::unique_ptr<Curve>>& curves, const Ar
             if (name == known) title += fmt::format(", {} = {:g}", symbol, value);
         }
     }
+    for (const auto& [name, value] : curves.front()->model.prior(0).parameters()) {
+        if (name == "exponent") title += fmt::format(", γ = {:g}", value);
+    }
     if (arguments.erm.chosen()) title += fmt::format(", {} loss", arguments.erm.make_loss(channel)->name());
     if (curves.size() == 1 && arguments.limit == "none" && !curves.front()->label.empty())
         title += ", " + curves.front()->label;
     return title;
 }
 
-void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& arguments) {
+void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& arguments,
+          bool logarithmic_grid) {
     using enum figures::Series::Style;
     constexpr const char* colours[] = {figures::colour::blue, figures::colour::vermilion,
                                        figures::colour::green, figures::colour::purple,
@@ -132,7 +136,7 @@ void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& ar
     figure.x_label = arguments.limit == "small-width" ? "α / ρ" : "α = n/d^2";
     figure.y_label = curves.size() == 1 ? "error" : "estimation error";
     double smallest = 1, largest = 0;
-    bool thresholds = false, from_zero = false;
+    bool thresholds = false, zero = false;
     for (std::size_t i = 0; i < curves.size(); ++i) {
         const Curve& curve = *curves[i];
         if (curve.points.empty()) continue;
@@ -148,7 +152,7 @@ void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& ar
             generalization.y.push_back(number("generalization_error"));
             if (error > 0) smallest = std::min(smallest, error);
             largest = std::max(largest, error);
-            from_zero |= alpha == 0;
+            zero |= alpha == 0 || error <= 0;
         }
         if (const auto threshold = marked_threshold(curve, arguments)) {
             thresholds = true;
@@ -158,8 +162,10 @@ void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& ar
         figure.series.push_back(std::move(estimation));
         if (curves.size() == 1) figure.series.push_back(std::move(generalization));
     }
-    // A power law is a straight line in logarithmic axes, which cannot show an error of 0.
-    figure.log_x = figure.log_y = !thresholds && !from_zero && largest > 30 * smallest;
+    // A power law is a straight line in logarithmic axes, which cannot show an error of 0. A threshold bends
+    // it.
+    figure.log_x = figure.log_y =
+        !zero && largest > (logarithmic_grid ? 10 : 30) * smallest && (!thresholds || logarithmic_grid);
     if (curves.size() > 1 && thresholds) figure.caption = "vertical lines: strong recovery";
     figures::draw(figure, arguments.plot);
     if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
@@ -244,7 +250,7 @@ int run(const Arguments& arguments) {
         }
     }
     progress.clear();
-    if (!arguments.plot.empty() && !report.points.empty()) draw(curves, arguments);
+    if (!arguments.plot.empty() && !report.points.empty()) draw(curves, arguments, grid.logarithmic());
     return arguments.publish(report);
 }
 

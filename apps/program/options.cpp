@@ -36,9 +36,9 @@ std::string summaries(const std::vector<Row>& table, const std::vector<std::stri
 }
 
 /// The options of models that a command may have, as the tables name them.
-constexpr const char* model_options[] = {"tokens",    "beta",       "label_noise", "layers",
-                                         "residual",  "heads",      "width",       "spectrum",
-                                         "attention", "key_tokens", "aspect",      "scale"};
+constexpr const char* model_options[] = {"tokens", "beta",  "label_noise", "layers",    "residual",
+                                         "heads",  "width", "spectrum",    "attention", "key_tokens",
+                                         "aspect", "scale", "exponent",    "cutoff"};
 
 /// --label-noise for label_noise
 std::string option_of(std::string name) {
@@ -127,10 +127,14 @@ void ModelArguments::add_prior_to(Command& to) {
                       parse_number("--width", "a number, or one per layer: 0.4,0.8", piece));
               if (options.widths.empty()) throw_invalid("--width", "a number", "''");
           },
-          "width ratio rho = r/d of wishart, bilinear and multi-head; for several layers one each: 0.4,0.8")
+          "width ratio rho = r/d of wishart, bilinear and multi-head, share of the eigenvalues that are not "
+          "0\n"
+          "of power-law; for several layers one each: 0.4,0.8")
         .default_text("1");
     add_scale_to(to);
     add_aspect_to(to);
+    to.number("--exponent", options.exponent, "decay gamma of the eigenvalues (power-law)");
+    to.number("--cutoff", options.cutoff, "x0, which bounds the largest eigenvalue (power-law)");
     to.text(
         "--spectrum", options.spectrum,
         "file for the prior `spectrum`: eigenvalues (untied attention: singular values), one per line, or\n"
@@ -140,7 +144,7 @@ void ModelArguments::add_prior_to(Command& to) {
 }
 
 void ModelArguments::add_scale_to(Command& to) {
-    to.number("--scale", options.scale, "number c that multiplies S (wishart, bilinear)");
+    to.number("--scale", options.scale, "number c that multiplies S (wishart, bilinear, power-law)");
 }
 
 void ModelArguments::add_aspect_to(Command& to) {
@@ -241,7 +245,9 @@ std::unique_ptr<priors::Prior> ModelArguments::make_prior() const {
                          .spectrum = options.spectrum,
                          .heads = options.heads,
                          .aspect = options.aspect,
-                         .scale = options.scale});
+                         .scale = options.scale,
+                         .exponent = options.exponent,
+                         .cutoff = options.cutoff});
     } catch (const InvalidArgument& error) {
         throw_as_typed(error.what());
     }

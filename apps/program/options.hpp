@@ -20,8 +20,8 @@ namespace bayesaim::program {
 /// Whether this is the status of a result within its tolerance.
 bool is_success(std::string_view status);
 
-/// The model: --prior, --width, --scale, --aspect, --spectrum, --heads; --channel, --tokens, --attention,
-/// --key-tokens, --beta, --label-noise, --layers, --residual
+/// The model: --prior, --width, --scale, --aspect, --exponent, --cutoff, --spectrum, --heads; --channel,
+/// --tokens, --attention, --key-tokens, --beta, --label-noise, --layers, --residual
 struct ModelArguments {
     model::ModelOptions options;
     Command command;

@@ -79,6 +79,9 @@ class Ginibre(Prior):
 class MultiHead(Prior):
     def __init__(self, heads: int, width: float = 1) -> None: ...
 
+class PowerLaw(Prior):
+    def __init__(self, exponent: float = 1, width: float = 1, cutoff: float = 1e-3, scale: float = 1) -> None: ...
+
 class UserSpectrum(Prior):
     def __init__(self, eigenvalues: ArrayLike, weights: ArrayLike | None = None) -> None: ...
 
@@ -169,6 +172,8 @@ def make_prior(
     heads: int | None = None,
     aspect: float | None = None,
     scale: float | None = None,
+    exponent: float | None = None,
+    cutoff: float | None = None,
 ) -> Prior: ...
 
 class TheorySettings:

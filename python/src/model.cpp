@@ -46,8 +46,8 @@ std::shared_ptr<Channel> make_channel(const py::object& name, const py::object& 
 }
 
 std::shared_ptr<Prior> make_prior(const py::object& name, const py::object& width, const py::object& spectrum,
-                                  const py::object& heads, const py::object& aspect,
-                                  const py::object& scale) {
+                                  const py::object& heads, const py::object& aspect, const py::object& scale,
+                                  const py::object& exponent, const py::object& cutoff) {
     const auto& row = find_row(priors::prior_table(), "prior", text("prior", name));
     priors::PriorOptions options;
     set_option("prior", row, "width", width, number, options.width);
@@ -55,6 +55,8 @@ std::shared_ptr<Prior> make_prior(const py::object& name, const py::object& widt
     set_option("prior", row, "heads", heads, whole_number, options.heads);
     set_option("prior", row, "aspect", aspect, number, options.aspect);
     set_option("prior", row, "scale", scale, number, options.scale);
+    set_option("prior", row, "exponent", exponent, number, options.exponent);
+    set_option("prior", row, "cutoff", cutoff, number, options.cutoff);
     return row.make(options);
 }
 
@@ -79,7 +81,7 @@ void bind_model(py::module_& module) {
         "'masked', 'self' or 'causal'.\n\n"
         ">>> make_channel('softmax', tokens=3, attention='masked')");
     module.def("make_prior", &make_prior, "name"_a, "width"_a = none, "spectrum"_a = none, "heads"_a = none,
-               "aspect"_a = none, "scale"_a = none,
+               "aspect"_a = none, "scale"_a = none, "exponent"_a = none, "cutoff"_a = none,
                "A prior by its name on the command line, with the same defaults.\n\n"
                ">>> make_prior('wishart', width=0.5)");
 }

@@ -6,6 +6,7 @@
 #include "bayesaim/priors/bilinear.hpp"
 #include "bayesaim/priors/ginibre.hpp"
 #include "bayesaim/priors/multi_head.hpp"
+#include "bayesaim/priors/power_law.hpp"
 #include "bayesaim/priors/user_spectrum.hpp"
 #include "bayesaim/priors/wigner.hpp"
 #include "bayesaim/priors/wishart.hpp"
@@ -147,6 +148,12 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
         "S with independent N(0, 1/d) entries, the limit of large width of Bilinear: mmse(D) = D/(1 + D).\n\n"
         ">>> Ginibre()",
         aspect);
+    bind_class<priors::PowerLaw, Prior>(
+        module, "PowerLaw",
+        "Eigenvalues c (x + cutoff)^(-exponent), x uniform on (0, width), the others 0; tr S^2 = 1, random "
+        "eigenvectors; scale multiplies S. Samples follow the law if dim is large against 1/cutoff.\n\n"
+        ">>> PowerLaw(1.5, cutoff=1e-4)",
+        std::pair(&number, "exponent"_a = 1), width, std::pair(&number, "cutoff"_a = 1e-3), scale);
     py::class_<priors::UserSpectrum, Prior, std::shared_ptr<priors::UserSpectrum>>(
         module, "UserSpectrum",
         "S = O diag(eigenvalues) O^T with O Haar distributed.\n\n>>> UserSpectrum([-1, 0, 1], [0.25, 0.5, "

@@ -52,7 +52,7 @@ def test_models_by_name():
     assert repr(bayesaim.make_channel("deep-softmax", layers=1)) == repr(bayesaim.Softmax(2))
     assert repr(bayesaim.make_prior("multi-head", heads=3, width=0.5)) == repr(bayesaim.MultiHead(3, 0.5))
     raises(ValueError, lambda: bayesaim.make_channel("linear", beta=2), "beta applies only to channel softmax, deep-softmax, deep-seq2seq or multi-head (channel is linear)")
-    raises(ValueError, lambda: bayesaim.make_prior("wigner", width=2), "width applies only to prior wishart, multi-head or bilinear (prior is wigner)")
+    raises(ValueError, lambda: bayesaim.make_prior("wigner", width=2), "width applies only to prior wishart, multi-head, bilinear or power-law (prior is wigner)")
     raises(TypeError, lambda: bayesaim.make_channel("deep-softmax", layers="2"), "layers must be a whole number, got str")
     for name in bayesaim.channel_names():
         assert isinstance(bayesaim.make_channel(name), bayesaim.Channel)

@@ -224,11 +224,12 @@ TEST(FitOfAFile, RefusesOptionsThatItsModelDoesNotHave) {
           {" --heads 2", "--heads applies only to --channel multi-head (channel is hardmax)"},
           {" --layers 2", "--layers applies only to --channel deep-softmax"},
           {" --prior wigner --width 0.5",
-           "--width applies only to --prior wishart, multi-head or bilinear (prior is wigner)"},
+           "--width applies only to --prior wishart, multi-head, bilinear or power-law (prior is wigner)"},
           {" --spectrum a.txt", "--spectrum applies only to --prior spectrum (prior is wishart)"},
           {" --width 0.5,0.5", "width must be one number, got 2 numbers"},
           {" --prior no",
-           "prior must be one of wishart, wigner, spectrum, multi-head, bilinear, ginibre, got 'no'"}}) {
+           "prior must be one of wishart, wigner, spectrum, multi-head, bilinear, ginibre, power-law, got "
+           "'no'"}}) {
         expect_one_line(bayesaim("fit " + file + options + " --output " + place.file("e.h5")), complaint);
     }
     EXPECT_EQ(place.file_count(), 1U);

@@ -364,7 +364,7 @@ INSTANTIATE_TEST_SUITE_P(
         cli::BadCall{"theory --alpha 0.1 --scale 1e30", "--scale must be between 1e-10 and 1e+10, got 1e+30"},
         cli::BadCall{"theory --alpha 0.1 --channel multi-head --scale 2", "(prior is multi-head)"},
         cli::BadCall{"theory --alpha 0.1 --prior wigner --scale 2",
-                     "--scale applies only to --prior wishart or bilinear (prior is wigner)"},
+                     "--scale applies only to --prior wishart, bilinear or power-law (prior is wigner)"},
         cli::BadCall{"theory --alpha 0.1 --attention cross --prior wishart",
                      "--prior wishart cannot be combined with --attention cross"},
         cli::BadCall{"theory --alpha 0.1 --attention cross --prior wigner",

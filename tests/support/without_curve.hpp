@@ -17,6 +17,8 @@ class WithoutCurve : public spectral::SpectralLaw {
         return law_.moment_transform(z);
     }
     double log_potential(spectral::Complex z) const override { return law_.log_potential(z); }
+    std::vector<double> centred_peaks() const override { return law_.centred_peaks(); }
+    bool jumps_at_ends() const override { return law_.jumps_at_ends(); }
 
   private:
     const SpectralLaw& law_;

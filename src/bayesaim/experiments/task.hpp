@@ -18,6 +18,8 @@ struct Task {
     std::string prior = "wishart";
     double width = 1;                 ///< r / d
     double scale = 1;                 ///< multiplies S
+    double exponent = 1;              ///< of the prior `power-law`
+    double cutoff = 1e-3;             ///< of the prior `power-law`
     std::string spectrum{};           ///< file of eigenvalues, prior `spectrum`
     std::string spectrum_checksum{};  ///< of the content of that file
     std::string channel = "softmax";

@@ -91,11 +91,12 @@ Model::Model(std::shared_ptr<const channels::Channel> channel,
     const channels::Geometry geometry = channel_->geometry();
     for (const auto& prior : priors_) {
         if (prior->symmetric() != geometry.symmetric()) {
-            throw InvalidArgument(fmt::format(
-                "prior {} has {} weights, {} attention needs {} ones (prior {})", prior->name(),
-                prior->symmetric() ? "symmetric" : "general", to_string(geometry.attention),
-                prior->symmetric() ? "general" : "symmetric",
-                prior->symmetric() ? "bilinear, ginibre or spectrum" : "wishart, wigner or spectrum"));
+            throw InvalidArgument(
+                fmt::format("prior {} has {} weights, {} attention needs {} ones (prior {})", prior->name(),
+                            prior->symmetric() ? "symmetric" : "general", to_string(geometry.attention),
+                            prior->symmetric() ? "general" : "symmetric",
+                            prior->symmetric() ? "bilinear, ginibre or spectrum"
+                                               : "wishart, wigner, power-law or spectrum"));
         }
         if (prior->law().aspect() != 1 && !geometry.separate_keys())
             throw InvalidArgument(fmt::format(
@@ -129,6 +130,8 @@ Model make_model(const ModelOptions& options) {
                                          .heads = options.heads,
                                          .aspect = options.aspect,
                                          .scale = options.scale,
+                                         .exponent = options.exponent,
+                                         .cutoff = options.cutoff,
                                          .symmetric = channel->geometry().symmetric()}));
         }
     }
@@ -185,6 +188,8 @@ void read_options(const Record& description, ModelOptions& options) {
     });
     read("beta", channel.beta, number_of);
     read("channel", options.channel, text_of);
+    read("cutoff", options.cutoff, common_number_of);
+    read("exponent", options.exponent, common_number_of);
     read("heads", options.heads, count_of);
     read("key_tokens", channel.key_tokens, count_of);
     read("label_noise", channel.label_noise, number_of);

@@ -42,8 +42,10 @@ struct ModelOptions {
     std::vector<double> widths = {1};  ///< one for all layers, or one for each
     std::string spectrum{};            ///< name of a file of eigenvalues or of an estimate
     int heads = 2;
-    double aspect = 1;  ///< d2/d1 of cross-attention: dimension of the keys over that of the queries
-    double scale = 1;   ///< multiplies S
+    double aspect = 1;     ///< d2/d1 of cross-attention: dimension of the keys over that of the queries
+    double scale = 1;      ///< multiplies S
+    double exponent = 1;   ///< of a power-law spectrum
+    double cutoff = 1e-3;  ///< of a power-law spectrum
     std::string channel = "softmax";
     channels::ChannelOptions channel_options{};
 };
@@ -67,7 +69,7 @@ void read_options(const Record& description, ModelOptions& options);
 bool is_option(std::string_view name);
 
 /// Whether this channel and prior take the option. The tables name the options: `layers` and so on for the
-/// channel, `width`, `scale`, `spectrum` and `heads` for the prior.
+/// channel, `width`, `scale`, `spectrum` and so on for the prior.
 bool takes_option(const ModelOptions& options, std::string_view name);
 /// The owners of an option: "channel deep-softmax or deep-seq2seq", "prior wishart or multi-head".
 std::string owners_of_option(std::string_view name);

@@ -87,6 +87,8 @@ std::unique_ptr<Prior> prior_of_estimate(const std::string& file, std::optional<
     options.width = number_attribute(attributes, "width").value_or(options.width);
     options.scale = number_attribute(attributes, "scale").value_or(options.scale);
     options.aspect = number_attribute(attributes, "aspect").value_or(options.aspect);
+    options.exponent = number_attribute(attributes, "exponent").value_or(options.exponent);
+    options.cutoff = number_attribute(attributes, "cutoff").value_or(options.cutoff);
     const double heads = number_attribute(attributes, "heads").value_or(options.heads);
     check_between("attribute heads", heads, 1, 1e6);
     options.heads = static_cast<int>(heads);

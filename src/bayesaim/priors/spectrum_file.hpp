@@ -19,7 +19,7 @@ std::vector<spectral::Bump> read_spectrum_text(const std::filesystem::path& file
 /// bytes):
 ///   /law (1, k, 3)  centre, weight and variance of the bumps of a learned law, which is that of singular
 ///                   values with both signs for untied attention;
-/// without it the law of the attributes prior, width, scale, aspect and heads. Whether S is symmetric is in
+/// without it the law of the attributes prior, width, scale and so on. Whether S is symmetric is in
 /// the file: the attribute attention is missing or "tied". If `symmetric` is given it must agree; a text
 /// becomes the one or the other, by default eigenvalues.
 std::unique_ptr<Prior> read_spectrum(const std::filesystem::path& file, std::optional<bool> symmetric = {});

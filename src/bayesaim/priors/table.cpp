@@ -5,6 +5,7 @@
 #include "bayesaim/priors/bilinear.hpp"
 #include "bayesaim/priors/ginibre.hpp"
 #include "bayesaim/priors/multi_head.hpp"
+#include "bayesaim/priors/power_law.hpp"
 #include "bayesaim/priors/spectrum_file.hpp"
 #include "bayesaim/priors/wigner.hpp"
 #include "bayesaim/priors/wishart.hpp"
@@ -49,6 +50,14 @@ const std::vector<PriorEntry>& prior_table() {
          {"aspect"},
          [](const PriorOptions& options) { return std::make_unique<Ginibre>(options.aspect); },
          PriorEntry::Matrices::general},
+        {"power-law",
+         "eigenvalues c (x + cutoff)^(-exponent), x uniform on (0, width), the others 0; tr S^2 = 1, random "
+         "eigenvectors",
+         {"exponent", "width", "cutoff", "scale"},
+         [](const PriorOptions& options) {
+             return std::make_unique<PowerLaw>(options.exponent, options.width, options.cutoff,
+                                               options.scale);
+         }},
     };
     return table;
 }

@@ -17,6 +17,8 @@ struct PriorOptions {
     int heads = 2;           ///< M
     double aspect = 1;       ///< d2/d1: dimension of the keys over that of the queries
     double scale = 1;        ///< multiplies S
+    double exponent = 1;     ///< gamma of a power-law spectrum
+    double cutoff = 1e-3;    ///< x0 of a power-law spectrum
     /// Whether S is symmetric, for priors that can be either; if not given, as its file says.
     std::optional<bool> symmetric{};
 };

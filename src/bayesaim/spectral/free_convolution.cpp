@@ -40,12 +40,16 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
     if (law.aspect() != 1) throw_invalid("aspect of the law of a free convolution", "1", law.aspect());
     if (take_known_bulks()) return;
     find_bulks();
-    bool converged = true;
+    const auto jumps = [&](const Bulk& bulk) {
+        constexpr double small = 0.03;  // a jump shows if D^{1/2} is below this part of a bulk
+        return law.jumps_at_ends() && std::sqrt(noise_) < small * (bulk.u.high - bulk.u.low);
+    };
+    bool converged = std::none_of(bulks_.begin(), bulks_.end(), jumps);
     double tolerance = 0;
     for (Bulk& bulk : bulks_) {
+        if (!converged) break;
         bulk.first = nodes_.size();
-        const bool done = bulk.singularities.empty() ? add_trapezoid_rule(bulk) : add_graded_rule(bulk);
-        converged = converged && done;
+        converged = bulk.singularities.empty() ? add_trapezoid_rule(bulk) : add_graded_rule(bulk);
         bulk.last = nodes_.size();
         tolerance = std::max(tolerance, quadrature_tolerance(bulk.u));
     }

@@ -26,6 +26,7 @@ class ScaledLaw final : public SpectralLaw {
     }
     std::optional<ErrorPoint> known_error(double noise_variance) const override;
     std::vector<double> centred_peaks() const override;
+    bool jumps_at_ends() const override { return law_->jumps_at_ends(); }
     double quadrature_accuracy() const override { return law_->quadrature_accuracy(); }
     double smallest_resolved_noise() const override {
         return factor_ * factor_ * law_->smallest_resolved_noise();

@@ -79,6 +79,9 @@ class SpectralLaw {
     /// Places inside the intervals of the support where mass is concentrated, atoms above all.
     /// FreeConvolution looks for narrow peaks there.
     virtual std::vector<double> centred_peaks() const { return {}; }
+    /// Whether the density jumps at ends of the support. There v(u) varies on the scale of D times the density:
+    /// if D is small, a rule of equal steps only looks converged.
+    virtual bool jumps_at_ends() const { return false; }
     /// The smallest D at which mmse(D)/D differs from its limit by digits that can be trusted.
     virtual double smallest_resolved_noise() const { return 1e-10 * variance(); }
     /// The bulks of mu_D of the centred law, if they are known without that engine; otherwise none.

@@ -43,7 +43,10 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
         if (std::abs(excess) <= roundoff) return finish(noise_variance, Termination::converged);
         (excess > 0 ? low : high) = x;
         if (excess < 0 && x <= lowest) {
-            return finish(noise_variance * (limit - c) / (limit - ratio), Termination::converged);
+            // Linear next to the limit only: eigenvalues far below the noise keep the ratio far from it.
+            const bool linear = limit - ratio < 0.01 * limit;
+            return finish(noise_variance * (limit - c) / (limit - ratio),
+                          linear ? Termination::converged : Termination::iteration_limit);
         }
         const double log_slope = slope / ratio - 1;  // of the ratio, against log D; negative
         double next = x - excess / log_slope, left = std::pow(next - x, 2);  // Newton squares the distance

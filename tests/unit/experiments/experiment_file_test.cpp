@@ -210,6 +210,13 @@ TEST(Tasks, KeysTellApartWhatDecidesResultsAndNothingElse) {
     seed.seed = 1;
     EXPECT_EQ(key(storage), reference);  // the same bits
     EXPECT_NE(key(seed), reference);
+    Task power = task;  // settings of a prior that the task does not have
+    power.exponent = 2;
+    power.cutoff = 0.1;
+    EXPECT_EQ(key(power), reference);
+    power.prior = "power-law";
+    EXPECT_NE(canonical(power).find("\"exponent\":2.0"), std::string::npos) << canonical(power);
+    EXPECT_NE(canonical(power).find("\"cutoff\":0.1"), std::string::npos) << canonical(power);
     Task theory = task;
     theory.estimator = "theory";
     const std::string without_seed = key(theory);

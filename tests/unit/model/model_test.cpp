@@ -96,6 +96,16 @@ TEST(MakeModel, ScaleIsDescribedUnlessItIsOne) {
     EXPECT_FALSE(describe(make_model({.widths = {0.5}})).contains("scale"));
 }
 
+TEST(MakeModel, PowerLawHasExponentAndCutoff) {
+    ModelOptions options{.prior = "power-law", .widths = {0.5}, .scale = 2, .exponent = 1.5, .cutoff = 0.01};
+    const Record record = describe(make_model(options));
+    EXPECT_EQ(*record.find("exponent"), Value(1.5));
+    EXPECT_EQ(*record.find("cutoff"), Value(0.01));
+    expect_same_again(options);
+    options.channel = "deep-softmax";
+    expect_same_again(options);
+}
+
 TEST(MakeModel, LayersMayDifferInWidth) {
     const ModelOptions options{.widths = {0.4, 0.8, 0.4},
                                .channel = "deep-softmax",
@@ -143,9 +153,9 @@ TEST(MakeModel, RejectsWhatDoesNotFit) {
                    "channel must be one of linear, softmax, hardmax, hardmax-sampled, hardmax-as-printed, "
                    "deep-softmax, deep-seq2seq, "
                    "multi-head, got 'sparsemax'");
-    expect_invalid(
-        [] { make_model({.prior = "gauss"}); },
-        "prior must be one of wishart, wigner, spectrum, multi-head, bilinear, ginibre, got 'gauss'");
+    expect_invalid([] { make_model({.prior = "gauss"}); },
+                   "prior must be one of wishart, wigner, spectrum, multi-head, bilinear, ginibre, "
+                   "power-law, got 'gauss'");
     expect_invalid([] { make_model({.widths = {1, 2}}); }, "width must be one number, got 2 numbers");
     expect_invalid([] { make_model({.widths = {}}); }, "width must be one number, got 0 numbers");
     expect_invalid(
@@ -211,8 +221,8 @@ TEST(TakesOption, IsThatOfTheChannelOrOfThePrior) {
     EXPECT_TRUE(takes_option({.channel = "multi-head"}, "width"));
     EXPECT_EQ(owners_of_option("layers"), "channel deep-softmax or deep-seq2seq");
     EXPECT_EQ(owners_of_option("beta"), "channel softmax, deep-softmax, deep-seq2seq or multi-head");
-    EXPECT_EQ(owners_of_option("width"), "prior wishart, multi-head or bilinear");
-    EXPECT_EQ(owners_of_option("scale"), "prior wishart or bilinear");
+    EXPECT_EQ(owners_of_option("width"), "prior wishart, multi-head, bilinear or power-law");
+    EXPECT_EQ(owners_of_option("scale"), "prior wishart, bilinear or power-law");
     EXPECT_EQ(owners_of_option("spectrum"), "prior spectrum");
 }
 

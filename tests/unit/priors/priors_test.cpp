@@ -67,16 +67,17 @@ TEST(Wigner, IsTheGaussianOrthogonalEnsemble) {
 }
 
 TEST(PriorTable, MakesWhatIsAskedForAndListsWhatItKnows) {
-    EXPECT_EQ(names_of(prior_table()), (std::vector<std::string>{"wishart", "wigner", "spectrum",
-                                                                 "multi-head", "bilinear", "ginibre"}));
+    EXPECT_EQ(names_of(prior_table()),
+              (std::vector<std::string>{"wishart", "wigner", "spectrum", "multi-head", "bilinear", "ginibre",
+                                        "power-law"}));
     const auto prior = make_prior("wishart", {.width = 0.25});
     EXPECT_EQ(prior->name(), "wishart");
     ASSERT_EQ(prior->parameters().size(), 1U);
     EXPECT_EQ(prior->parameters()[0], (std::pair<std::string, double>("width", 0.25)));
     EXPECT_EQ(make_prior("wigner", {})->name(), "wigner");
-    expect_invalid(
-        [] { make_prior("gauss", {}); },
-        "prior must be one of wishart, wigner, spectrum, multi-head, bilinear, ginibre, got 'gauss'");
+    expect_invalid([] { make_prior("gauss", {}); },
+                   "prior must be one of wishart, wigner, spectrum, multi-head, bilinear, ginibre, "
+                   "power-law, got 'gauss'");
     expect_invalid([] { make_prior("spectrum", {}); }, "prior spectrum needs a spectrum file");
     expect_invalid([] { make_prior("wishart", {.width = 0}); }, "width must be positive and finite, got 0");
 }

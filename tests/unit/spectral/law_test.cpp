@@ -4,6 +4,7 @@
 #include <memory>
 #include <numbers>
 #include <string>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include "bayesaim/spectral/atomic_law.hpp"
 #include "bayesaim/spectral/bump_law.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
+#include "bayesaim/spectral/power_law.hpp"
 
 #include "support/expect_invalid.hpp"
 #include "support/tolerance.hpp"
@@ -34,6 +36,14 @@ const Laws& laws() {
         list.emplace_back("three atoms", std::make_shared<AtomicLaw>(three, weights));
         const std::vector<Bump> bumps{{-3, 0.2, 0.3}, {0, 0.3, 0}, {0.5, 0.4, 0.25}, {6, 0.1, 1e-4}};
         list.emplace_back("bumps", std::make_shared<BumpLaw>(bumps));
+        for (const auto& [exponent, width, cutoff] : {std::tuple{0.1, 1.0, 1e-6},
+                                                      {0.5, 0.3, 1e-3},
+                                                      {1.0, 1.0, 1.0},
+                                                      {1.5, 0.5, 1e-2},
+                                                      {3.0, 1.0, 0.1}}) {
+            list.emplace_back(fmt::format("power law {} {} {}", exponent, width, cutoff),
+                              std::make_shared<PowerLaw>(exponent, width, cutoff));
+        }
         return list;
     }();
     return all;
