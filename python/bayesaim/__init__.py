@@ -12,7 +12,7 @@ with _blas.better_kernels():
     from . import _core
 _blas.warn_if_slow(_core.better_blas_kernels())
 
-from . import _convergence, _data, _estimators, _experiments, _fit, _results, _spectral, _theory, layers, testing  # noqa: E402
+from . import _convergence, _data, _estimators, _experiments, _fit, _results, _spectral, _theory, _training, layers, testing  # noqa: E402
 from ._core import (  # noqa: E402
     AtomicLaw,
     Bilinear,
@@ -51,6 +51,7 @@ from ._fit import *  # noqa: E402, F403
 from ._results import *  # noqa: E402, F403
 from ._spectral import *  # noqa: E402, F403
 from ._theory import *  # noqa: E402, F403
+from ._training import *  # noqa: E402, F403
 
 if TYPE_CHECKING:
     from . import plot
@@ -98,6 +99,7 @@ __all__ += _fit.__all__
 __all__ += _results.__all__
 __all__ += _spectral.__all__
 __all__ += _theory.__all__
+__all__ += _training.__all__
 
 if not TYPE_CHECKING:
 

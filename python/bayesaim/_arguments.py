@@ -116,6 +116,34 @@ def grid(name: str, value: str | ArrayLike, unit: Callable[[], float | None] | N
     return values
 
 
+def regularizations(value: Any) -> tuple[list[float | None], bool]:
+    """Numbers, or None for the best of each alpha; and whether the argument was a single one."""
+    if value is None:
+        raise TypeError("regularization must be a number such as 0.1, an array, a grid or 'optimal', got None")
+    if not isinstance(value, str):
+        values, single = line("regularization", value)
+    elif value == "optimal":
+        return [None], True
+    else:
+        values = _core.grid("regularization", value, 1.0, True)
+        if "x" in value:
+            raise ValueError("regularization must be absolute numbers, got numbers with x")
+        single = len(values) == 1
+    if len(values) == 0:
+        raise ValueError("regularization must have at least one value, got none")
+    return values.tolist(), single
+
+
+def estimator(value: Any, unlike: dict[str, dict[str, tuple[Any, Any]]]) -> str:
+    """"bayes" or "erm". An argument of the other one, given as (value, default), must have its default."""
+    one_of("estimator", value, ["bayes", "erm"])
+    for owner, arguments in unlike.items():
+        for name, (given, default) in arguments.items():
+            if owner != value and given is not default and given != default:
+                raise ValueError(f"{name} applies only to estimator {owner!r} (estimator is {value!r})")
+    return str(value)
+
+
 def tokens(value: ArrayLike, name: str = "tokens") -> NDArray[Any]:
     """(n, T, d) in C order, float64 or float32; copied only if necessary."""
     result = real(name, value)

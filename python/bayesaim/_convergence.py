@@ -18,9 +18,9 @@ def lost(status: str) -> bool:
     return status not in ("converged", "exact recovery", "stopped")
 
 
-def warn(text: str) -> None:
-    """Call from a public function: the warning names the line that called it."""
-    warnings.warn(text, ConvergenceWarning, stacklevel=3)
+def warn(text: str, depth: int = 3) -> None:
+    """Call from a public function: the warning names the line that called it. Deeper inside, `depth` is larger."""
+    warnings.warn(text, ConvergenceWarning, stacklevel=depth)
 
 
 def lost_text(what: str, statuses: Sequence[str], place: Callable[[int], str]) -> str:

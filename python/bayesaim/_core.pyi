@@ -205,6 +205,30 @@ def strong_recovery(model: Model, settings: TheorySettings) -> float | None: ...
 def thresholds(model: Model, lowest: float, highest: float, settings: TheorySettings) -> dict[str, Any]: ...
 def recovery_growth_rate(model: Model, alpha: float, settings: TheorySettings) -> float: ...
 
+class ErmSettings:
+    def __init__(
+        self, loss: str | None, penalty: str, integration_points: int, seed: int, threads: int
+    ) -> None: ...
+
+def erm_curve(
+    models: list[Model],
+    alpha: Floats,
+    regularizations: list[float | None],
+    settings: ErmSettings,
+    progress: Progress | None,
+) -> list[dict[str, Any]]: ...
+def erm_thresholds(model: Model, settings: ErmSettings) -> dict[str, Any]: ...
+
+class TrainedLaw:
+    def __init__(
+        self, model: Model, alpha: float, regularization: float | None, settings: ErmSettings
+    ) -> None: ...
+    def density(self, eigenvalues: Floats) -> Floats: ...
+    @property
+    def edges(self) -> list[tuple[float, float]]: ...
+    @property
+    def point(self) -> dict[str, Any]: ...
+
 # ---- data and estimators
 
 class Dataset:
@@ -266,6 +290,27 @@ def run_amp(
     threads: int,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
+
+class TrainingOptions:
+    def __init__(self) -> None: ...
+    regularization: float
+    tolerance: float
+    max_iterations: int
+    damping: float
+    solver: str
+
+def run_erm(
+    dataset: Dataset,
+    channel: Channel,
+    settings: ErmSettings,
+    options: TrainingOptions,
+    initial: ArrayLike | None,
+    progress: Progress | None,
+) -> dict[str, Any]: ...
+def test_error(
+    dataset: Dataset, estimate: ArrayLike, channel: Channel, samples: int, seed: int, threads: int
+) -> float: ...
+def mean_of(values: list[float], expected: float) -> tuple[float, float | None, float | None]: ...
 def fit(
     dataset: Dataset,
     channel: str,

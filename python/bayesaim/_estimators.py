@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from . import _arguments as check
 from . import _convergence, _core
 from ._arguments import Priors
-from ._results import AmpResult, Descent, DescentResult, Prediction
+from ._results import AmpResult, Descent, DescentResult, Prediction, TrainingResult
 from ._data import Dataset
 from ._fit import FitResult
 
@@ -190,7 +190,7 @@ def gradient_descent(
 
 def predict(
     tokens: Dataset | ArrayLike,
-    estimate: AmpResult | FitResult | ArrayLike,
+    estimate: AmpResult | FitResult | TrainingResult | ArrayLike,
     channel: _core.Channel,
     *,
     error: ArrayLike | None = None,
@@ -200,7 +200,8 @@ def predict(
 
         E[g(htilde)], htilde ~ N(omega, 2 C);  plug-in: g(omega)
 
-    Estimates of several layers are (L, d, d), their error is L x L. Outputs of softmax channels are probabilities.
+    Estimates of several layers are (L, d, d), their error is L x L. Outputs of softmax channels are probabilities. A trained
+    estimate knows no error: both are g(omega).
 
     >>> bayesaim.predict(new_tokens, result, bayesaim.Softmax(2)).bayes_optimal
     """
@@ -210,6 +211,8 @@ def predict(
         error = estimate.predicted_error_matrix if error is None else error
         terms = (estimate.query_term, estimate.key_term, estimate.diagonal_term, estimate.constant_term)
         estimate = estimate.estimate
+    if isinstance(estimate, TrainingResult):
+        error, estimate = 0.0 if error is None else error, estimate.estimate
     if isinstance(estimate, AmpResult):
         error = estimate.predicted_error_matrix if error is None else error
         estimate = estimate.estimates

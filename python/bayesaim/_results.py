@@ -79,8 +79,36 @@ class TheoryCurve(Result):
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TrainedCurve(Result):
+    """What training reaches for large d, one entry for each alpha (columns as of `bayesaim theory --estimator erm`).
+
+    If several regularizations are asked for, every array has a row for each of them.
+    """
+
+    alpha: Floats
+    regularization: Floats  #: lambda; 0 is the limit 0+
+    estimation_error: Floats  #: ||Shat - S||^2/d
+    standard_error: Floats  #: of estimation_error, from quadrature or sampling; 0 for closed forms
+    generalization_error: Floats  #: of the prediction of a new output by Shat
+    training_loss: Floats  #: mean loss of a sample at the minimum
+    zero_fraction: Floats  #: of the eigenvalues of Shat
+    overlap: Floats  #: m = tr Shat S
+    self_overlap: Floats  #: q = tr Shat^2
+    trace: Floats  #: tr Shat
+    objective: Floats  #: the minimum per d^2, alpha training_loss + lambda penalty/d
+    noise_variance: Floats  #: D of Shat = gain (S + sqrt(D) Xi - threshold)_+
+    gain: Floats
+    threshold: Floats
+    status: NDArray[np.str_]
+    iterations: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.alpha)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class PhaseDiagram(Result):
-    """Bayes-optimal errors for large d: a row for each width, a column for each alpha."""
+    """Errors for large d: a row for each width, a column for each alpha."""
 
     alpha: Floats  #: W x A; rows differ if the grid counts in units of the threshold
     width: Floats  #: W
@@ -99,6 +127,14 @@ class Thresholds(Result):
     information_theoretic: float | None  #: where the optimal error vanishes or jumps
     algorithmic: float | None  #: the same for an efficient algorithm
     spinodal: float | None  #: where the informed fixed point of a first-order transition appears
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TrainedThresholds(Result):
+    """Thresholds of training in alpha, as lambda -> 0+; None for a threshold that does not exist."""
+
+    strong_recovery: float | None  #: outputs without noise: the error is zero from here on
+    interpolation: float | None  #: noisy outputs: zero training loss up to here, where the error has its peak
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -168,6 +204,65 @@ class DescentResult(Result):
     errors: Floats  #: of each start, where S is known
     averaged_errors: Floats  #: of the mean over starts 0 .. m
     descents: list[Descent]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TrainingResult(Result):
+    """The minimum of a regularised loss, and the way to it, an entry per iteration."""
+
+    estimate: Floats  #: Shat, d x d
+    loss: str  #: its name
+    training_loss: float  #: mean over the samples
+    objective: float  #: the minimum divided by d^2
+    zero_fraction: float  #: of the eigenvalues of Shat; exact zeros
+    kkt_residual: float  #: distance from the minimum in units of a step; 0 exactly there
+    error: float | None  #: ||Shat - S||^2/d; None if S is not known
+    status: str
+    true_errors: Floats  #: NaN if S is not known
+    changes: Floats  #: ||S - previous||/||R||
+    zero_fractions: Floats
+    curvatures: Floats  #: A, or 1/step of the proximal gradient
+    responses: Floats  #: V; 0 for the proximal gradient
+    seconds: Floats
+
+    @property
+    def iterations(self) -> int:
+        return len(self.changes)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TrainingRuns(Result):
+    """Training on synthetic data beside its theory, one entry for each alpha (columns as of `bayesaim erm`).
+
+    If several regularizations are asked for, every array has a row for each of them. Missing numbers are NaN.
+    """
+
+    alpha: Floats
+    regularization: Floats
+    dim: int
+    seeds: NDArray[np.int64]  #: problems that were finished
+    mean_error: Floats  #: mean over seeds of ||Shat - S||^2/d
+    standard_error: Floats  #: of mean_error, from two seeds on
+    theory_error: Floats  #: for large d
+    z_score: Floats  #: from four seeds on
+    difference_percent: Floats
+    bayes_error: Floats  #: the Bayes-optimal error for large d
+    training_loss: Floats
+    training_loss_standard_error: Floats
+    theory_training_loss: Floats
+    zero_fraction: Floats
+    zero_fraction_standard_error: Floats
+    theory_zero_fraction: Floats
+    generalization_error: Floats | None  #: on new samples; None without test_samples
+    generalization_standard_error: Floats | None
+    theory_generalization_error: Floats | None
+    kkt_residual: Floats  #: the largest of the seeds
+    iterations: Floats
+    seconds_per_iteration: Floats
+    status: NDArray[np.str_]  #: the first that is not a success
+
+    def __len__(self) -> int:
+        return len(self.alpha)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -273,4 +368,8 @@ __all__ = [
     "SweepResult",
     "TheoryCurve",
     "Thresholds",
+    "TrainedCurve",
+    "TrainedThresholds",
+    "TrainingResult",
+    "TrainingRuns",
 ]

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from . import _arguments as check
 from ._arguments import Floats
-from ._results import AmpResult, PhaseDiagram, TheoryCurve
+from ._results import AmpResult, PhaseDiagram, TheoryCurve, TrainedCurve
 from ._spectral import Spectrum
+from ._training import TrainedSpectrum
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"  # safe for colour-blind readers
 
@@ -39,23 +40,39 @@ def _curve(ax: Any, x: Floats, y: Floats, standard_error: Floats | None, **style
     return line
 
 
+def _lines(curve: TheoryCurve | TrainedCurve, label: str | None) -> list[tuple[str, dict[str, Any]]]:
+    """Each line of a curve: its label and its columns. A trained curve may have several, one for each regularization."""
+    if isinstance(curve, TheoryCurve):
+        return [("Bayes-optimal" if label is None else label, curve.to_dict())]
+    columns = {name: np.atleast_2d(column) for name, column in curve.to_dict().items()}
+    columns["generalization_standard_error"] = np.zeros_like(columns["alpha"])
+    lines = []
+    for i, strengths in enumerate(columns["regularization"]):
+        same = len(set(strengths.tolist())) == 1
+        text = f"trained, λ = {strengths[0]:g}" if same else "trained, best λ"
+        lines.append((text if label is None else label, {name: column[i] for name, column in columns.items()}))
+    return lines
+
+
 def theory(
-    curve: TheoryCurve,
+    curve: TheoryCurve | TrainedCurve,
     *,
     generalization: bool | None = None,
-    label: str = "Bayes-optimal",
+    label: str | None = None,
     log: bool | None = None,
     ax: Any = None,
 ) -> Any:
-    """Error against alpha, and the generalisation error dashed, if the curve has it.
+    """Error against alpha, and the generalisation error dashed, if the curve has it; of a trained curve only if asked for.
 
-    By default axes that show something keep their scale; new ones are logarithmic if all errors are positive and their
+    A trained curve has a line for each regularization. By default axes that show something keep their scale; new ones are logarithmic if all errors are positive and their
     largest ratio exceeds 30.
 
     >>> bayesaim.plot.theory(bayesaim.theory(prior, channel, np.linspace(0.01, 0.2, 100)))
     """
     if generalization and curve.generalization_error is None:
         raise ValueError("curve must be one with generalization=True, got one without")
+    if generalization is None:
+        generalization = isinstance(curve, TheoryCurve) and curve.generalization_error is not None
     ax = _axes(ax)
     errors = curve.estimation_error
     if log is None and not ax.has_data():
@@ -64,14 +81,15 @@ def theory(
     if log is not None:
         scale = "log" if log else "linear"
         ax.set(xscale=scale, yscale=scale)
-    line = _curve(ax, curve.alpha, errors, curve.standard_error, label=label)
-    drawn = generalization is not False and curve.generalization_error is not None
-    if drawn:
-        style = {"ls": "--", "color": line.get_color(), "label": f"{label}, generalisation"}
-        _curve(ax, curve.alpha, curve.generalization_error, curve.generalization_standard_error, **style)
+    for name, columns in _lines(curve, label):
+        line = _curve(ax, columns["alpha"], columns["estimation_error"], columns["standard_error"], label=name)
+        if generalization:
+            style = {"ls": "--", "color": line.get_color(), "label": f"{name}, generalisation"}
+            new = (columns["generalization_error"], columns["generalization_standard_error"])
+            _curve(ax, columns["alpha"], *new, **style)
     if ax.get_yscale() == "linear":
         _begin_at_zero(ax)
-    ax.set(xlabel="α = n/d²", ylabel="error" if drawn else "estimation error")
+    ax.set(xlabel="α = n/d²", ylabel="error" if generalization else "estimation error")
     ax.legend(frameon=False)
     return ax
 
@@ -111,16 +129,28 @@ def amp_trajectory(
 
 
 def spectrum(
-    spectrum: Spectrum, eigenvalues: ArrayLike | None = None, *, bins: int = 60, points: int = 400, ax: Any = None
+    spectrum: Spectrum | TrainedSpectrum,
+    eigenvalues: ArrayLike | None = None,
+    *,
+    bins: int = 60,
+    points: int = 400,
+    ax: Any = None,
 ) -> Any:
     """Density of the eigenvalues of S + sqrt(D) Xi, over a histogram of the eigenvalues of a matrix.
+
+    Of a trained matrix those that are 0 are left out of both.
 
     >>> bayesaim.plot.spectrum(bayesaim.Spectrum(prior, 0.1), np.linalg.eigvalsh(noisy))
     """
     ax = _axes(ax)
     if eigenvalues is not None:
         values, _ = check.line("eigenvalues", eigenvalues)
-        ax.hist(values, bins=bins, density=True, color=GREY, alpha=0.5, label=f"{len(values)} eigenvalues")
+        shown = values
+        if isinstance(spectrum, TrainedSpectrum) and spectrum.zero_fraction > 0:
+            shown = values[values > 1e-9 * np.abs(values).max(initial=0)]  # zeros, up to the rounding of an eigensolver
+        heights, ends = np.histogram(shown, bins=bins)
+        heights = heights / (len(values) * np.diff(ends))
+        ax.hist(ends[:-1], bins=ends, weights=heights, color=GREY, alpha=0.5, label=f"{len(shown)} eigenvalues")
     for number, (low, high) in enumerate(spectrum.edges):
         # dense at the edges, where the density is a square root
         x: Floats = low + (high - low) * (1 - np.cos(np.linspace(0, np.pi, points))) / 2

@@ -271,6 +271,7 @@ void bind_spectral(py::module_& module);
 void bind_theory(py::module_& module);
 void bind_data(py::module_& module);
 void bind_estimators(py::module_& module);
+void bind_erm(py::module_& module);
 void bind_fit(py::module_& module);
 void bind_experiments(py::module_& module);
 void bind_testing(py::module_& module);

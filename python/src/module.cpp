@@ -24,6 +24,7 @@ PYBIND11_MODULE(_core, module) {
     python::bind_theory(module);
     python::bind_data(module);
     python::bind_estimators(module);
+    python::bind_erm(module);
     python::bind_fit(module);
     python::bind_experiments(module);
     python::bind_testing(module);

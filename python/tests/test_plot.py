@@ -88,6 +88,24 @@ def test_spectrum_with_histogram(prior, tmp_path):
     ax.figure.savefig(tmp_path / "spectrum.png")
 
 
+def test_trained_attention(prior, softmax, tmp_path):
+    curve = bayesaim.theory(prior, softmax, [0.05, 0.1, 0.15], estimator="erm", regularization=[0, 0.05])
+    ax = bayesaim.plot.theory(curve, ax=bayesaim.plot.theory(bayesaim.theory(prior, softmax, [0.05, 0.1, 0.15])))
+    assert [line.get_label() for line in ax.lines] == ["Bayes-optimal", "trained, λ = 0", "trained, λ = 0.05"]
+    assert np.array_equal(ax.lines[2].get_ydata(), curve.estimation_error[1])
+    best = bayesaim.theory(prior, bayesaim.Linear(2, 0.5), [0.1, 0.2], estimator="erm", regularization="optimal")
+    ax = bayesaim.plot.theory(best, generalization=True)
+    assert [line.get_label() for line in ax.lines] == ["trained, best λ", "trained, best λ, generalisation"]
+    law = bayesaim.TrainedSpectrum(prior, softmax, 0.12, regularization=0.2)
+    found = bayesaim.train(bayesaim.generate(prior, softmax, dim=60, alpha=0.12), channel=softmax, regularization=0.2)
+    ax = bayesaim.plot.spectrum(law, np.linalg.eigvalsh(found.estimate), bins=20)
+    area = sum(patch.get_height() * patch.get_width() for patch in ax.patches)
+    assert area == pytest.approx(1 - found.zero_fraction), "zeros are no part of the picture"
+    x, density = ax.lines[0].get_data()
+    assert (np.diff(x) * (density[1:] + density[:-1]) / 2).sum() == pytest.approx(1 - law.zero_fraction, rel=1e-3)
+    ax.figure.savefig(tmp_path / "trained.png")
+
+
 def test_draws_into_axes_that_are_given(prior, softmax):
     _, ax = matplotlib.pyplot.subplots()
     assert bayesaim.plot.theory(bayesaim.theory(prior, softmax, [0.1, 0.15]), ax=ax) is ax

@@ -14,6 +14,10 @@ LONG_RUNS = {
     "gradient_descent": "bayesaim.gradient_descent(bayesaim.generate(p, c, dim=60, alpha=0.15), c, width=0.5, steps=10**7)",
     "theory": "bayesaim.theory(p, bayesaim.Hardmax(2), np.geomspace(0.1, 10, 10**5))",
     "theory of two layers": "bayesaim.theory(p, bayesaim.DeepAttention(2), [0.2] * 10**5, integration_points=2)",
+    "train": "bayesaim.train(bayesaim.generate(p, c, dim=60, alpha=0.15), channel=c, regularization=0.01, tolerance=1e-300, max_iterations=10**7)",
+    "erm": "bayesaim.erm(p, c, 0.12, regularization=0.05, dim=60, seeds=10**5)",
+    "theory of training": "bayesaim.theory(p, c, [0.12] * 10**4, estimator='erm', loss='cross-entropy', regularization=0.05)",
+    "spectrum of training": "bayesaim.TrainedSpectrum(p, bayesaim.Softmax(3), 0.06, loss='cross-entropy', regularization='optimal')",
     "mmse": "bayesaim.mmse(p, np.geomspace(0.1, 10, 10**7))",
     "sweep": "bayesaim.sweep(bayesaim.parse_experiment('estimator = \"amp\"\\nalpha = 0.15\\ndim = 60\\nmax_iterations = 1000000\\ntolerance = 1e-300\\nseeds=2'), sys.argv[1])",
 }
@@ -71,6 +75,8 @@ def call(i):
     result = bayesaim.amp(mine, p, c, max_iterations=2, progress=lambda *report: None)
     bayesaim.predict(mine, result, c)
     bayesaim.theory(p, c, [0.1, 0.15])
+    bayesaim.train(mine, channel=c, regularization=1, max_iterations=2)
+    bayesaim.TrainedSpectrum(p, c, 0.1, regularization=0).density([0.0, 1.0])
     bayesaim.Spectrum(TwoLevels(), 0.1).density([0.0, 1.0])
     if i % 10 == 0:
         bayesaim.theory(TwoLevels(), OneBit(), 1.0, integration_points=2)

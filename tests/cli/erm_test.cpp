@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "program.hpp"
@@ -49,6 +50,24 @@ TEST(ErmTheory, HasCrossEntropyAndTheSquareLossOfOutputs) {
     EXPECT_NEAR(error("--loss cross-entropy --regularization 0.05"), 0.6936411, 1e-6);
     EXPECT_NEAR(error("--loss square --regularization 0.04"), 0.905, 1e-3);
     EXPECT_NEAR(error("--loss row-logit --regularization 0.05"), 0.42406550, 5e-9);
+}
+
+TEST(ErmTheory, StrongRegularizationLeavesNothing) {
+    for (const char* loss : {"logit", "row-logit", "cross-entropy", "square"}) {
+        const auto run = bayesaim(fmt::format(
+            "theory --estimator erm --loss {} --width 0.5 --alpha 0.06 --regularization 3 --format json",
+            loss));
+        ASSERT_EQ(run.exit_code, 0) << loss << run.err;
+        const auto point = run.json()["points"][0];
+        EXPECT_NEAR(number(point, "estimation_error"), 1.5, 1e-12) << "Q of width 0.5";
+        EXPECT_EQ(point["zero_fraction"], 1);
+        EXPECT_EQ(point["status"], "converged");
+    }
+    const auto best = bayesaim(
+                          "theory --estimator erm --loss cross-entropy --width 0.5 --alpha 0.06 "
+                          "--regularization optimal --format json")
+                          .json()["points"][0];
+    EXPECT_LT(number(best, "estimation_error"), 0.9448) << "at lambda = 0.001";
 }
 
 TEST(ErmTheory, SeveralWidthsAndAPicture) {

@@ -112,6 +112,8 @@ class Iteration {
                     -std::log(a + lambda_)};
         } else {
             const double noise = point_.noise_variance, b = signal / a, threshold = lambda_ / signal;
+            if (!(noise > 0) || !std::isfinite(noise) || !std::isfinite(b))
+                return State::Constant(std::nan(""));
             const auto tail = spectral::FreeConvolution(*law_, noise).above(threshold);
             point_.gain = b;
             point_.threshold = threshold;
@@ -196,8 +198,34 @@ class Iteration {
     ErmPoint point_;
 };
 
+/// S = 0 is the minimum under the trace penalty if the gradient there, mhat Y, has no eigenvalue above lambda.
+std::optional<ErmPoint> solve_zero(const spectral::SpectralLaw& teacher, const Loss& loss, double alpha,
+                                   double lambda, const ErmOptions& options) {
+    constexpr double none = 1e-12;  // q and V, which are 0 but for a division
+    const double total = teacher.second_moment();
+    const auto means = loss.means({total, 0, none * total}, none, options.integration);
+    const double signal = 2 * alpha * means.signal, noise = alpha * means.power / (signal * signal);
+    if (!(lambda / signal >= spectral::FreeConvolution(teacher, noise).edges().back().high))
+        return std::nullopt;
+    ErmPoint point;
+    point.alpha = alpha;
+    point.regularization = lambda;
+    point.alignment.total = point.error = total;
+    point.training_loss = means.loss;
+    point.zero_fraction = 1;
+    point.curvature = 2 * alpha * means.curvature;
+    point.gain = signal / point.curvature;
+    point.noise_variance = noise;
+    point.threshold = lambda / signal;
+    point.objective = alpha * means.loss;
+    return point;
+}
+
 ErmPoint solve_by_iteration(const spectral::SpectralLaw& teacher, const Loss& loss, double alpha,
                             double lambda, const ErmOptions& options) {
+    if (options.penalty == Penalty::trace) {
+        if (const auto zero = solve_zero(teacher, loss, alpha, lambda, options)) return *zero;
+    }
     // The start: a square loss of the mean curvature of this one, which a softmax of beta = 1 has at about 1/6.
     const double total = teacher.second_moment();
     const Alignment prior{total, 0.5 * total, 0.5 * total};
@@ -207,7 +235,6 @@ ErmPoint solve_by_iteration(const spectral::SpectralLaw& teacher, const Loss& lo
         options.penalty == Penalty::trace
             ? SquareErm(teacher, limiting_form(loss), alpha).solve(lambda / curvature)
             : solve_ridge(total, teacher.mean(), limiting_form(loss), alpha, lambda / curvature);
-    // S = 0: the gradient there, a semicircle of known size with the direction of S*, is below the threshold.
     State x{std::max(guess.alignment.overlap, 1e-3 * total),
             std::max(guess.alignment.self_overlap, 1e-3 * total),
             std::log(std::max(guess.response, 1e-3) / curvature)};
