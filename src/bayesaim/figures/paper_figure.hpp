@@ -38,8 +38,10 @@ struct PaperFigure {
     std::function<Composition(const Points&, Size)> compose;
 };
 
-/// Each figure of paper_table.cpp.
+/// Each figure of paper_table.cpp and training_figures.cpp.
 const std::vector<PaperFigure>& paper_figures();
+/// Those that show what training reaches.
+std::vector<PaperFigure> training_figures();
 
 /// The files that were drawn, and the runs behind them.
 struct Drawn {

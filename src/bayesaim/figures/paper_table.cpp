@@ -418,25 +418,32 @@ Composition untied_hardmax(const Points& points, Size size) {
 }  // namespace
 
 const std::vector<PaperFigure>& paper_figures() {
-    static const std::vector<PaperFigure> table = {
-        {"hardmax", "hardmax error against alpha, corrected and as published, with AMP", hardmax_study,
-         hardmax},
-        {"hardmax-small-width", "hardmax error at small width against alpha/rho, with weak recovery",
-         hardmax_small_width_study, hardmax_small_width},
-        {"hardmax-tokens", "hardmax error with two to six tokens, with AMP for three and four",
-         hardmax_tokens_study, hardmax_tokens},
-        {"softmax-widths", "softmax error for several widths, with strong-recovery thresholds",
-         softmax_widths_study, softmax_widths},
-        {"softmax", "softmax error: theory, AMP, gradient descent and its average", softmax_study, softmax},
-        {"linear", "linear error with the thresholds of counting, with AMP", linear_study, linear},
-        {"many-tokens", "softmax error with four and five tokens, with AMP", many_tokens_study, many_tokens},
-        {"softmax-small-width", "softmax error at small width against alpha/rho", softmax_small_width_study,
-         softmax_small_width},
-        // several layers, and separate queries and keys, which the paper leaves open
-        {"deep", "two layers of softmax attention: which one is learned first, with AMP", deep_study, deep},
-        {"untied", "softmax attention: tied, cross, self and causal, with AMP", untied_study, untied},
-        {"untied-hardmax", "hardmax attention: tied, cross, self and causal, with AMP", untied_hardmax_study,
-         untied_hardmax}};
+    static const std::vector<PaperFigure> table = [] {
+        std::vector<PaperFigure> rows = {
+            {"hardmax", "hardmax error against alpha, corrected and as published, with AMP", hardmax_study,
+             hardmax},
+            {"hardmax-small-width", "hardmax error at small width against alpha/rho, with weak recovery",
+             hardmax_small_width_study, hardmax_small_width},
+            {"hardmax-tokens", "hardmax error with two to six tokens, with AMP for three and four",
+             hardmax_tokens_study, hardmax_tokens},
+            {"softmax-widths", "softmax error for several widths, with strong-recovery thresholds",
+             softmax_widths_study, softmax_widths},
+            {"softmax", "softmax error: theory, AMP, gradient descent and its average", softmax_study,
+             softmax},
+            {"linear", "linear error with the thresholds of counting, with AMP", linear_study, linear},
+            {"many-tokens", "softmax error with four and five tokens, with AMP", many_tokens_study,
+             many_tokens},
+            {"softmax-small-width", "softmax error at small width against alpha/rho",
+             softmax_small_width_study, softmax_small_width},
+            // several layers, and separate queries and keys, which the paper leaves open
+            {"deep", "two layers of softmax attention: which one is learned first, with AMP", deep_study,
+             deep},
+            {"untied", "softmax attention: tied, cross, self and causal, with AMP", untied_study, untied},
+            {"untied-hardmax", "hardmax attention: tied, cross, self and causal, with AMP",
+             untied_hardmax_study, untied_hardmax}};
+        for (PaperFigure& figure : training_figures()) rows.push_back(std::move(figure));
+        return rows;
+    }();
     return table;
 }
 
