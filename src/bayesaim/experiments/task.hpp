@@ -44,6 +44,7 @@ struct Task {
     int steps = 1000;  ///< maximum
     double learning_rate = 0.1;
     double student_width = 0;              ///< r / d of the student; 0 is the teacher's
+    double weight_decay = 0;               ///< of gradient descent
     std::string initial = "mean";          ///< mean, prior, informed
     std::string precision = "double";      ///< of the tokens
     std::string token_storage = "memory";  ///< no result depends on it
