@@ -48,6 +48,7 @@ void check(const Arguments& arguments) {
         if (value >= 1) throw_invalid(name, "below 1", value);
     }
     check_positive("--epsilon", descent.epsilon);
+    check_non_negative("--weight-decay", descent.weight_decay);
     check_non_negative("--gradient-tolerance", descent.gradient_tolerance);
     check_non_negative("--loss-tolerance", descent.loss_tolerance);
     if (arguments.resume && arguments.checkpoint.empty()) throw_missing("--resume", "--checkpoint FILE");
@@ -69,6 +70,13 @@ Record describe_run(const Arguments& arguments, const model::Model& model) {
                      {"learning_rate", descent.learning_rate}});
     if (arguments.optimizer == "adam")
         settings.update({{"beta1", descent.beta1}, {"beta2", descent.beta2}, {"epsilon", descent.epsilon}});
+    if (descent.weight_decay > 0) {  // not stated without: checkpoints of before stay valid
+        const int factors = model.channel().geometry().symmetric() ? 1 : 2;
+        settings.update(
+            {{"weight_decay", descent.weight_decay},
+             {"regularization", estimators::equivalent_regularization(descent.weight_decay, descent.width,
+                                                                      arguments.dim, factors)}});
+    }
     settings.update({{"batch_size", arguments.batch_size},
                      {"gradient_tolerance", descent.gradient_tolerance},
                      {"loss_tolerance", descent.loss_tolerance},
@@ -118,6 +126,7 @@ GdRun run_once(const Arguments& arguments, const model::Model& model, double alp
     const estimators::StartErrors errors = measure_starts(result.descents, measure);
     run.errors = errors.each;
     run.averaged = errors.averaged;
+    if (arguments.descent.weight_decay > 0) run.training_objective = training_objective(result.descents);
     for (const auto& descent : result.descents) {
         run.records.push_back(descent.record);
         run.steps.push_back(descent.step);
@@ -135,13 +144,14 @@ GdRun run_once(const Arguments& arguments, const model::Model& model, double alp
 
 Record summarise(const Arguments& arguments, double alpha, std::span<const GdRun> runs, double theory_error) {
     const numerics::Mean lost{std::nan("")};
-    std::vector<double> errors, averaged, amp;  // NaN for diverged runs
+    std::vector<double> errors, averaged, amp, objectives;  // NaN for diverged runs
     double steps = 0, seconds = 0;
     Termination status = runs.front().status;
     for (const GdRun& run : runs) {
         errors.push_back(numerics::mean_of(run.errors).value_or(lost).value);
         averaged.push_back(run.averaged.back());
         amp.push_back(run.amp_error.value_or(std::nan("")));
+        objectives.push_back(run.training_objective.value_or(std::nan("")));
         for (const int count : run.steps) steps += count / static_cast<double>(run.steps.size());
         seconds += run.seconds_per_step;
         if (succeeded(status) || run.status == Termination::diverged) status = run.status;
@@ -149,21 +159,24 @@ Record summarise(const Arguments& arguments, double alpha, std::span<const GdRun
     const double count = static_cast<double>(runs.size());
     const numerics::Mean error = numerics::mean_of(errors).value_or(lost),
                          average = numerics::mean_of(averaged).value_or(lost);
-    return {{"alpha", alpha},
-            {"dim", arguments.dim},
-            {"seeds", runs.size()},
-            {"starts", arguments.starts},
-            {"mean_error", error.value},
-            {"standard_error", error.standard_error},
-            {"averaged_error", average.value},
-            {"averaged_standard_error", average.standard_error},
-            {"theory_error", theory_error},
-            {"z_score", error.z_score(theory_error)},
-            {"difference_percent", percent_above(error.value, theory_error)},
-            {"amp_error", numerics::mean_of(amp).value_or(lost).value},
-            {"iterations", steps / count},
-            {"seconds_per_step", seconds / count},
-            {"status", to_string(status)}};
+    Record point = {{"alpha", alpha},
+                    {"dim", arguments.dim},
+                    {"seeds", runs.size()},
+                    {"starts", arguments.starts},
+                    {"mean_error", error.value},
+                    {"standard_error", error.standard_error},
+                    {"averaged_error", average.value},
+                    {"averaged_standard_error", average.standard_error},
+                    {"theory_error", theory_error},
+                    {"z_score", error.z_score(theory_error)},
+                    {"difference_percent", percent_above(error.value, theory_error)},
+                    {"amp_error", numerics::mean_of(amp).value_or(lost).value}};
+    if (arguments.descent.weight_decay > 0)
+        point["training_objective"] = numerics::mean_of(objectives).value_or(lost).value;
+    point.update({{"iterations", steps / count},
+                  {"seconds_per_step", seconds / count},
+                  {"status", to_string(status)}});
+    return point;
 }
 
 void add_rows(double alpha, std::uint64_t seed, const GdRun& run, Report& history, Report& starts) {
@@ -275,6 +288,9 @@ void add_gd(Program& program) {
     command.number("--beta1", descent.beta1, "decay of Adam's mean gradient");
     command.number("--beta2", descent.beta2, "decay of Adam's mean squared gradient");
     command.number("--epsilon", descent.epsilon, "epsilon of Adam");
+    command.number("--weight-decay", descent.weight_decay,
+                   "adds this times ||W||_F^2 to the loss; with a student of width 1 or more, this is a\n"
+                   "penalty on Tr S (untied attention: on the nuclear norm of S)");
     command.count("--batch-size", arguments.batch_size, 0, "samples per step (0: all)");
     command.number("--gradient-tolerance", descent.gradient_tolerance,
                    "stop at this gradient norm (0: never)");
@@ -290,7 +306,10 @@ void add_gd(Program& program) {
     command.flag("--resume", arguments.resume, "continue from the checkpoint; the result has the same bits");
     command.flag("--no-amp", arguments.no_amp, "do not run AMP on the same data");
     arguments.add_to(command);
-    command.footer("Example:\n  bayesaim gd --width 0.5 --alpha 0.06,0.12,0.25 --dim 100 --starts 32");
+    command.footer(
+        "Examples:\n  bayesaim gd --width 0.5 --alpha 0.06,0.12,0.25 --dim 100 --starts 32\n"
+        "  bayesaim gd --channel linear --label-noise 0.5 --width 0.3 --student-width 1 --weight-decay 0.5 "
+        "--alpha 0.2");
 }
 
 }  // namespace bayesaim::program

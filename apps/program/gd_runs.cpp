@@ -25,14 +25,16 @@ Json to_json(const GdRun& run) {
         records.push_back(rows);
     }
     for (const Termination end : run.ends) ends.push_back(static_cast<int>(end));
-    return {{"errors", run.errors},
-            {"averaged", run.averaged},
-            {"records", records},
-            {"steps", run.steps},
-            {"ends", ends},
-            {"seconds_per_step", run.seconds_per_step},
-            {"amp_error", run.amp_error ? Json(*run.amp_error) : Json(nullptr)},
-            {"status", static_cast<int>(run.status)}};
+    Json json = {{"errors", run.errors},
+                 {"averaged", run.averaged},
+                 {"records", records},
+                 {"steps", run.steps},
+                 {"ends", ends},
+                 {"seconds_per_step", run.seconds_per_step},
+                 {"amp_error", run.amp_error ? Json(*run.amp_error) : Json(nullptr)},
+                 {"status", static_cast<int>(run.status)}};
+    if (run.training_objective) json["training_objective"] = *run.training_objective;
+    return json;
 }
 
 GdRun run_from(const Json& json) {
@@ -54,6 +56,8 @@ GdRun run_from(const Json& json) {
     for (const int end : json.at("ends")) run.ends.push_back(static_cast<Termination>(end));
     run.seconds_per_step = json.at("seconds_per_step");
     if (!json.at("amp_error").is_null()) run.amp_error = json.at("amp_error").get<double>();
+    if (json.contains("training_objective"))
+        run.training_objective = json["training_objective"].get<double>();
     run.status = static_cast<Termination>(json.at("status").get<int>());
     return run;
 }

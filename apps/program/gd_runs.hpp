@@ -19,6 +19,7 @@ struct GdRun {
     std::vector<Termination> ends{};
     double seconds_per_step = 0;
     std::optional<double> amp_error{};
+    std::optional<double> training_objective{};  ///< mean over starts; with weight decay only
     Termination status = Termination::stopped;
 };
 

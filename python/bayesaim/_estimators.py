@@ -130,6 +130,7 @@ def gradient_descent(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
+    weight_decay: float = 0,
     batch_size: int = 0,
     gradient_tolerance: float = 0,
     loss_tolerance: float = 0,
@@ -145,6 +146,9 @@ def gradient_descent(
     """Gradient descent on W (d x r, r = width d) from several random starts, and the average of S over them (AGD).
 
         L(W) = sum_samples sum_ab (y_ab - g(h)_ab)^2,  S = W W^T / sqrt(r d)
+
+    `weight_decay` adds weight_decay ||W||_F^2. If r >= d, this is a penalty on Tr S: half the objective is L/2 + lambda d Tr S
+    with lambda = (weight_decay/2) sqrt(r/d), the `regularization` of the result.
 
     For softmax and linear channels. Untied attention learns two factors, W = [W_Q | W_K] and S = W_Q W_K^T / sqrt(r d). The
     same seed gives the bits of `bayesaim gd`, for any number of threads. `checkpoint` is an HDF5 file, written at regular steps and when the run is stopped; with `resume` the same call continues from it
@@ -168,6 +172,8 @@ def gradient_descent(
         "seed": check.seed(seed),
         "record_stride": check.count("record_stride", record_stride, 1),
     }
+    if check.number("weight_decay", weight_decay) != 0:  # not stated without: checkpoints of before stay valid
+        settings["weight_decay"] = check.number("weight_decay", weight_decay)
     check.channel(channel)
     starts = check.count("starts", starts, 1)
     result = _core.run_descent(

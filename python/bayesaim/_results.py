@@ -204,6 +204,14 @@ class DescentResult(Result):
     errors: Floats  #: of each start, where S is known
     averaged_errors: Floats  #: of the mean over starts 0 .. m
     descents: list[Descent]
+    #: with weight decay lambda of L/2 + lambda d Tr S, or d times the nuclear norm of S in untied attention
+    regularization: float | None = None
+
+    @property
+    def training_objective(self) -> float:
+        """The last recorded loss, penalty included; mean over the starts that did not diverge."""
+        last = [one.losses[-1] for one in self.descents if one.status != "diverged" and len(one.losses)]
+        return float(np.mean(last)) if last else float("nan")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

@@ -130,6 +130,7 @@ estimators::GradientDescentOptions descent_options(const py::dict& settings) {
     read("loss_tolerance", options.loss_tolerance);
     read("seed", options.seed);
     read("record_stride", options.record_stride);
+    if (settings.contains("weight_decay")) read("weight_decay", options.weight_decay);
     if (settings["plain"].cast<bool>()) options.optimizer = estimators::Optimizer::gradient_descent;
     if (!settings["single"].cast<bool>()) options.precision = data::Precision::double_precision;
     return options;
@@ -180,9 +181,15 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel, const
     py::list descents;
     for (const auto& one : result.descents) descents.append(descent_dict(one));
     const bool averaged = result.estimate.size() > 0;
+    py::object regularization = py::none();
+    if (descent.weight_decay > 0)
+        regularization = py::float_(estimators::equivalent_regularization(descent.weight_decay, descent.width,
+                                                                          dataset.data.tokens->dim(),
+                                                                          result.descents.front().factors));
     return py::dict("descents"_a = descents, "status"_a = std::string(to_string(result.status)),
                     "estimate"_a = averaged ? to_array(std::move(result.estimate)) : py::object(py::none()),
-                    "errors"_a = to_array(errors.each), "averaged_errors"_a = to_array(errors.averaged));
+                    "errors"_a = to_array(errors.each), "averaged_errors"_a = to_array(errors.averaged),
+                    "regularization"_a = regularization);
 }
 
 /// (Bayes-optimal, plug-in), each (n, T, T).

@@ -74,6 +74,32 @@ def test_gradient_descent(program, prior, softmax, tmp_path):
     assert list(table["error"]) == list(result.errors)
 
 
+def test_weight_decay(program, prior):
+    linear = bayesaim.Linear(2, label_noise=0.5)
+    answer = program(
+        "gd", "--width", 0.5, "--alpha", 0.3, "--dim", 20, "--channel", "linear", "--label-noise", 0.5, "--student-width", 1.2,
+        "--weight-decay", 0.8, "--starts", 2, "--steps", 40, "--no-amp", "--format", "json", "--quiet",
+    )  # fmt: skip
+    data = bayesaim.generate(prior, linear, dim=20, alpha=0.3)
+    result = bayesaim.gradient_descent(data, linear, width=1.2, weight_decay=0.8, starts=2, steps=40)
+    assert answer["points"][0]["training_objective"] == pytest.approx(result.training_objective, rel=1e-14)
+    assert answer["points"][0]["averaged_error"] == result.averaged_errors[-1]
+    assert answer["configuration"]["regularization"] == result.regularization == pytest.approx(0.4 * 1.2**0.5)
+    plain = bayesaim.gradient_descent(data, linear, width=1.2, starts=2, steps=40)
+    assert plain.regularization is None
+    one = plain.descents[0]
+    assert plain.training_objective == pytest.approx(np.mean([descent.losses[-1] for descent in plain.descents]))
+    # The first objective of the penalised descent is that of the other one plus the penalty: the starts are the same.
+    start = bayesaim.gradient_descent(data, linear, width=1.2, steps=1, learning_rate=1e-30, precision="double").descents[0]
+    penalised = bayesaim.gradient_descent(
+        data, linear, width=1.2, steps=1, learning_rate=1e-30, precision="double", weight_decay=0.8
+    ).descents[0]
+    assert penalised.losses[0] == pytest.approx(start.losses[0] + 0.8 * np.sum(start.weights**2), rel=1e-12)
+    assert one.losses[-1] < one.losses[0]
+    with pytest.raises(ValueError, match="weight decay must be"):
+        bayesaim.gradient_descent(data, linear, width=1.2, weight_decay=-1)
+
+
 def test_spectrum(program, prior):
     answer = program("spectrum", "--width", 0.5, "--noise-variance", 0.1, "--format", "json")
     spectrum = bayesaim.Spectrum(prior, 0.1)

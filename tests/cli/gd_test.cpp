@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <chrono>
+#include <cmath>
 #include <csignal>
+#include <sstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -167,6 +169,51 @@ void expect_same_bits_after_a_kill(const std::string& attention) {
 TEST(GdCommand, KilledAndResumedItHasTheSameBits) {
     expect_same_bits_after_a_kill("");
     expect_same_bits_after_a_kill("--attention cross --key-tokens 3 ");
+    expect_same_bits_after_a_kill("--weight-decay 0.01 ");
+}
+
+TEST(GdCommand, WeightDecayIsARegularizationOfTheTrace) {
+    const cli::Workplace place;
+    const std::string
+        record = place.file("record.csv"),
+        call = tiny +
+               "--channel linear --label-noise 0.5 --student-width 1.2 --alpha 0.3 --starts 2 --steps "
+               "1000 --optimizer gd --learning-rate 0.02 --precision double --no-amp ";
+    const auto run = bayesaim(call + "--weight-decay 0.8 --record " + record);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto configuration = run.json()["configuration"], point = run.json()["points"][0];
+    EXPECT_EQ(configuration["weight_decay"], 0.8);
+    EXPECT_NEAR(configuration["regularization"].get<double>(), 0.4 * std::sqrt(1.2), 1e-12);
+    // The problem is convex: both starts end at one objective, the mean.
+    std::istringstream rows(cli::read(record));
+    int ends = 0;
+    for (std::string row; std::getline(rows, row);) {
+        std::vector<std::string> cells;
+        std::istringstream line(row);
+        for (std::string cell; std::getline(line, cell, ',');) cells.push_back(cell);
+        if (cells.size() < 5 || cells[3] != "1000") continue;  // alpha, seed, start, step, loss
+        EXPECT_NEAR(std::stod(cells[4]) / point["training_objective"].get<double>(), 1, 1e-6);
+        ++ends;
+    }
+    EXPECT_EQ(ends, 2);
+    const auto without = bayesaim(call + "--weight-decay 0").json();
+    EXPECT_FALSE(without["points"][0].contains("training_objective"));
+    EXPECT_FALSE(without["configuration"].contains("weight_decay"));
+    EXPECT_FALSE(without["configuration"].contains("regularization"));
+    EXPECT_LT(point["mean_error"].get<double>(), without["points"][0]["mean_error"].get<double>());
+}
+
+TEST(GdCommand, StudiesHaveWeightDecay) {
+    const cli::Workplace place;
+    const std::string study = place.write(
+        "study.toml",
+        "estimator = \"gd\"\nchannel = \"linear\"\nlabel_noise = 0.5\nwidth = 0.5\nstudent_width = 1.0\n"
+        "dim = 16\nsteps = 30\nalpha = 0.3\nweight_decay = [0.0, 0.5]\n");
+    const auto sweep = bayesaim("sweep " + study + " --quiet --output " + place.file("results"));
+    ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
+    const std::string table = cli::read(place.file("results/results.csv"));
+    EXPECT_NE(table.find("student_width,weight_decay,"), std::string::npos) << table;
+    EXPECT_NE(table.find("training_objective"), std::string::npos) << table;
 }
 
 TEST(GdCommand, InterruptKeepsWhatIsFinishedAndTheCheckpoint) {
@@ -201,6 +248,7 @@ TEST(GdCommand, RefusesACheckpointThatDoesNotFit) {
            "steps 60), got steps 50");
     refuse(small + "--no-amp --seed 1 --resume --checkpoint " + file, "seed 1), got seed 0");
     refuse(small + "--no-amp --optimizer gd --resume --checkpoint " + file, "same settings");
+    refuse(small + "--no-amp --weight-decay 0.1 --resume --checkpoint " + file, "weight_decay 0.1), got");
     refuse(small + "--no-amp --checkpoint " + file, "--checkpoint must be a new file, or used with --resume");
     refuse(small + "--resume", "--resume needs --checkpoint FILE");
     refuse(small + "--resume --checkpoint " + place.file("none.h5"), "none.h5'");
@@ -231,6 +279,7 @@ INSTANTIATE_TEST_SUITE_P(
                     cli::BadCall{"gd --alpha 0.1 --beta1 1", "--beta1 must be below 1, got 1"},
                     cli::BadCall{"gd --alpha 0.1 --epsilon 0",
                                  "--epsilon must be positive and finite, got 0"},
+                    cli::BadCall{"gd --alpha 0.1 --weight-decay -1", "--weight-decay must be"},
                     cli::BadCall{"gd --alpha 0.1 --optimizer gd --beta1 0.5",
                                  "--beta1 applies only to --optimizer adam (optimizer is gd)"},
                     cli::BadCall{"gd --alpha 0.1 --optimizer gd --beta2 0.5", "--beta2 applies only to"},

@@ -72,6 +72,16 @@ AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset&
     return result;
 }
 
+std::optional<double> training_objective(const std::vector<Descent>& descents) {
+    double sum = 0, count = 0;
+    for (const Descent& descent : descents) {
+        if (descent.status == Termination::diverged || descent.record.empty()) continue;
+        sum += descent.record.back().loss;
+        ++count;
+    }
+    return count > 0 ? std::optional(sum / count) : std::nullopt;
+}
+
 StartErrors measure_starts(const std::vector<Descent>& descents,
                            const std::function<double(const linalg::Matrix&)>& measure) {
     constexpr double none = std::numeric_limits<double>::quiet_NaN();

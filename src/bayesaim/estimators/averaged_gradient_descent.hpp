@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "bayesaim/estimators/gradient_descent.hpp"
@@ -30,6 +31,9 @@ AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset&
                                                             const channels::Channel& channel,
                                                             const AveragedGradientDescentOptions& options,
                                                             ThreadPool& pool);
+
+/// The last recorded loss, penalty included: the mean over the starts that did not diverge, if there are any.
+std::optional<double> training_objective(const std::vector<Descent>& descents);
 
 /// measure(S of start m), and measure(mean of S over the starts 0 .. m), for every m. A diverged start is NaN
 /// in the first and left out of the second.

@@ -23,6 +23,7 @@ void check(const GradientDescentOptions& options) {
         if (value >= 1) throw_invalid(name, "below 1", value);
     }
     check_positive("epsilon", options.epsilon);
+    check_non_negative("weight decay", options.weight_decay);
     check_at_least("steps", options.max_steps, 1);
     check_at_least("batch size", options.batch_size, 0);
     check_non_negative("gradient tolerance", options.gradient_tolerance);
@@ -75,7 +76,8 @@ class Descender final : public GradientDescent {
         Matrix gradient;
         Epoch epoch;
         for (; !descent.status && steps > 0; --steps) {
-            const double loss = evaluate(descent, state.weights, gradient, epoch, pool);
+            const double loss = with_penalty(evaluate(descent, state.weights, gradient, epoch, pool),
+                                             state.weights, gradient);
             const double norm = std::sqrt(squared_norm(gradient));
             if (!std::isfinite(loss) || !std::isfinite(norm)) {
                 descent.status = Termination::diverged;
@@ -121,6 +123,16 @@ class Descender final : public GradientDescent {
             .evaluate(weights, gradient, pool);
     }
 
+    /// The loss plus weight_decay ||W||_F^2; adds the derivative to the gradient.
+    double with_penalty(double loss, const Matrix& weights, Matrix& gradient) const {
+        if (options_.weight_decay == 0) return loss;
+        const auto slope = static_cast<Scalar>(2 * options_.weight_decay);
+        const Scalar* w = weights.data();
+        Scalar* g = gradient.data();
+        for (Eigen::Index i = 0; i < gradient.size(); ++i) g[i] += slope * w[i];
+        return loss + options_.weight_decay * squared_norm(weights);
+    }
+
     void record(Descent& descent, const Matrix& weights, double loss, double norm) const {
         DescentStep now{descent.step, loss, norm};
         if (options_.measure) {
@@ -164,6 +176,10 @@ Eigen::Index student_columns(double width, Eigen::Index dim) {
     const double columns = std::max(1.0, std::round(width * static_cast<double>(dim)));
     if (!(columns <= 1e6)) throw_invalid("student width", "such that W has at most 1000000 columns", width);
     return static_cast<Eigen::Index>(columns);
+}
+
+double equivalent_regularization(double weight_decay, Eigen::Index width, Eigen::Index dim, int factors) {
+    return 0.5 * factors * weight_decay * std::sqrt(static_cast<double>(width) / static_cast<double>(dim));
 }
 
 linalg::Matrix Descent::estimate() const {

@@ -17,8 +17,8 @@ enum class Optimizer { adam, gradient_descent };
 /// One row of the history.
 struct DescentStep {
     int step = 0;
-    double loss = 0;                     ///< with mini-batches: of the batch, scaled to all samples
-    double gradient_norm = 0;            ///< ||dL/dW||_F
+    double loss = 0;                     ///< with the penalty; of a mini-batch, scaled to all samples
+    double gradient_norm = 0;            ///< ||g||_F, with the penalty
     std::optional<double> true_error{};  ///< if the options have a measure
 };
 
@@ -27,6 +27,7 @@ struct GradientDescentOptions {
     Optimizer optimizer = Optimizer::adam;
     double learning_rate = 0.1;
     double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< of Adam
+    double weight_decay = 0;                            ///< adds weight_decay ||W||_F^2 to the loss
     int max_steps = 1000;
     Eigen::Index batch_size = 0;    ///< samples per step; 0 is all
     double gradient_tolerance = 0;  ///< stop when the gradient norm is at most this; 0 never stops
@@ -55,7 +56,16 @@ struct Descent {
 /// The columns r = width d of a student, rounded, at least 1. Throws InvalidArgument for more than a million.
 Eigen::Index student_columns(double width, Eigen::Index dim);
 
-/// Gradient descent on the attention loss (estimators/attention_loss), full batch or mini-batches.
+/// Weight decay in terms of S. ||W||_F^2 is sqrt(r d) Tr S; of the factors of one S the smallest
+/// ||W_Q||_F^2 + ||W_K||_F^2 is 2 sqrt(r d) ||S||_*, the nuclear norm. If r >= d, the factors make every S
+/// (tied: every positive semidefinite S), and the minimum of half the objective is that of
+///   tied:    L(S)/2 + lambda d Tr S,      lambda = (weight_decay/2) sqrt(r/d),
+///   untied:  L(S)/2 + lambda d ||S||_*,   lambda = weight_decay sqrt(r/d),
+/// which is convex for linear outputs. Returns lambda. Pinned by: WeightDecay.*.
+double equivalent_regularization(double weight_decay, Eigen::Index width, Eigen::Index dim, int factors = 1);
+
+/// Gradient descent on the attention loss (estimators/attention_loss), full batch or mini-batches, plus
+/// weight_decay ||W||_F^2, which is in full in every step: g = dL/dW + 2 weight_decay W.
 ///   Adam:   m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2
 ///           W -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)        as torch.optim.Adam
 ///   plain:  W -= lr g

@@ -161,6 +161,7 @@ Outcome run_gd(const Task& task, const TaskContext& context) {
     options.descent.width = student_columns(task);
     options.descent.max_steps = task.steps;
     options.descent.learning_rate = task.learning_rate;
+    options.descent.weight_decay = task.weight_decay;
     options.descent.precision = precision_of(task);
     options.descent.seed = task.seed;
     options.descent.record_stride = task.steps;
@@ -181,11 +182,14 @@ Outcome run_gd(const Task& task, const TaskContext& context) {
     const auto mean = numerics::mean_of(errors.each);  // over the starts that did not diverge
     // A run that took all its steps is a success; only a diverged run is not.
     const bool lost = result.status == Termination::diverged;
-    return make_outcome(lost ? Termination::diverged : Termination::converged,
-                        {{"error", mean ? mean->value : std::nan("")},
-                         {"averaged_error", errors.averaged.back()},
-                         {"theory_error", theory_error(task, context)},
-                         {"iterations", static_cast<double>(result.descents.front().step)}});
+    Values values = {{"error", mean ? mean->value : std::nan("")},
+                     {"averaged_error", errors.averaged.back()},
+                     {"theory_error", theory_error(task, context)},
+                     {"iterations", static_cast<double>(result.descents.front().step)}};
+    if (task.weight_decay > 0)
+        values.emplace_back("training_objective",
+                            estimators::training_objective(result.descents).value_or(std::nan("")));
+    return make_outcome(lost ? Termination::diverged : Termination::converged, values);
 }
 
 // ---- training ---------------------------------------------------------------------------------------------
@@ -391,7 +395,8 @@ const std::vector<EstimatorEntry>& estimator_table() {
          amp_bytes},
         {"gd",
          "gradient descent (Adam, full batch) on synthetic data, and its average over starts",
-         {"dim", "starts", "steps", "learning_rate", "student_width", "precision", "token_storage", "seed"},
+         {"dim", "starts", "steps", "learning_rate", "student_width", "weight_decay", "precision",
+          "token_storage", "seed"},
          {"error", "averaged_error", "theory_error", "iterations"},
          run_gd,
          gd_operations,

@@ -52,6 +52,8 @@ std::vector<std::string> value_columns(const std::vector<Point>& points) {
             if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
         }
     }
+    const auto decays = [](const Point& point) { return point.task.weight_decay > 0; };
+    if (std::ranges::any_of(points, decays)) columns.push_back("training_objective");
     int layers = 1;
     for (const Point& point : points) {
         const channels::Geometry geometry{channels::parse_attention("attention", point.task.attention)};

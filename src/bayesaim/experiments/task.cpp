@@ -99,6 +99,7 @@ std::vector<Setting> make_table() {
         {"steps", &Task::steps, at_least(1)},
         {"learning_rate", &Task::learning_rate, positive},
         {"student_width", &Task::student_width, non_negative},
+        {"weight_decay", &Task::weight_decay, non_negative},
         {"initial", &Task::initial, one_of({"mean", "prior", "informed"})},
         {"precision", &Task::precision, on<std::string>(data::parse_precision)},
         {"token_storage", &Task::token_storage, on<std::string>(data::parse_token_storage), estimator, false},
@@ -165,6 +166,7 @@ bool states(const Task& task, const Setting& setting) {
     if (setting.name == "attention" && task.attention == Task{}.attention) return false;
     if (setting.name == "aspect" && task.aspect == Task{}.aspect) return false;
     if (setting.name == "scale" && task.scale == Task{}.scale) return false;
+    if (setting.name == "weight_decay" && task.weight_decay == Task{}.weight_decay) return false;
     if (setting.name == "key_tokens" && task.key_tokens == Task{}.key_tokens) return false;
     return applies(task, setting);
 }

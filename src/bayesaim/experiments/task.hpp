@@ -48,6 +48,7 @@ struct Task {
     std::string penalty = "trace";         ///< of training: trace, frobenius
     double regularization = 0;             ///< of training; 0 is the limit 0+, for theory only
     bool optimal_regularization = false;   ///< the best at each alpha instead
+    double weight_decay = 0;               ///< of gradient descent
     std::string initial = "mean";          ///< mean, prior, informed
     std::string precision = "double";      ///< of the tokens
     std::string token_storage = "memory";  ///< no result depends on it

@@ -217,6 +217,13 @@ TEST(Tasks, KeysTellApartWhatDecidesResultsAndNothingElse) {
     power.prior = "power-law";
     EXPECT_NE(canonical(power).find("\"exponent\":2.0"), std::string::npos) << canonical(power);
     EXPECT_NE(canonical(power).find("\"cutoff\":0.1"), std::string::npos) << canonical(power);
+    Task descent =
+        task;  // weight decay is stated unless it is 0: stores from before there was any stay valid
+    descent.estimator = "gd";
+    EXPECT_EQ(canonical(descent).find("weight_decay"), std::string::npos);
+    const std::string without_decay = key(descent);
+    descent.weight_decay = 0.1;
+    EXPECT_NE(key(descent), without_decay);
     Task theory = task;
     theory.estimator = "theory";
     const std::string without_seed = key(theory);

@@ -41,10 +41,10 @@ std::vector<Parameters> all_parameters() {
     return list;
 }
 
-/// The law by brute force: Gauss's rule in long double on a path of complex q = log(x + x0). For Im z >= 0 the
-/// pole, where lambda = w, is on the real axis of q or below, so the path goes above: from one end straight up
-/// by i/gamma, where Im lambda < 0 stays away from w, across, and down to the other end. Next to the ends the
-/// panels shrink, because w may be there.
+/// The law by brute force: Gauss's rule in long double on a path of complex q = log(x + x0). For Im z >= 0
+/// the pole, where lambda = w, is on the real axis of q or below, so the path goes above: from one end
+/// straight up by i/gamma, where Im lambda < 0 stays away from w, across, and down to the other end. Next to
+/// the ends the panels shrink, because w may be there.
 class Oracle {
   public:
     Oracle(const Parameters& p, double mean)
@@ -254,8 +254,8 @@ TEST(PowerLaw, MmseIsThatOfManyAtoms) {
     }
 }
 
-/// Where the noise is far from both ends of the spectrum, mmse(D)/D is the share of the eigenvalues above D^{1/2},
-/// times a number: D^(-1/(2 gamma)).
+/// Where the noise is far from both ends of the spectrum, mmse(D)/D is the share of the eigenvalues above
+/// D^{1/2}, times a number: D^(-1/(2 gamma)).
 TEST(PowerLaw, RatioOfMmseAndNoiseIsAPowerBetweenTheEnds) {
     const PowerLaw law(3, 1, 1e-6);
     for (const double noise : {1e-6, 1e-8, 1e-10, 1e-12}) {
