@@ -63,7 +63,7 @@ struct ErmResult {
 ///   R = S + (1/(d A)) sum g Z,  S = prox of lambda/A at R,  V = divergence/A
 /// with omega and V damped. Its fixed point is a stationary point of the training loss whatever A and V are, so the
 /// minimum of a convex one. Matrix-free; the same bits for any number of threads.
-/// Pinned by: Erm.*
+/// Pinned by: Training.*, EveryLoss.*
 ErmResult run_erm(const data::Dataset& data, const losses::Loss& loss, const ErmOptions& options,
                   ThreadPool& pool);
 
