@@ -68,6 +68,12 @@ TEST(ErmTheory, StrongRegularizationLeavesNothing) {
                           "--regularization optimal --format json")
                           .json()["points"][0];
     EXPECT_LT(number(best, "estimation_error"), 0.9448) << "at lambda = 0.001";
+    // An iteration that once went far astray.
+    const auto few = bayesaim(
+                         "theory --estimator erm --loss cross-entropy --width 0.5 --alpha 0.01875 "
+                         "--regularization 0.017896388531879488 --format json")
+                         .json()["points"][0];
+    EXPECT_NEAR(number(few, "estimation_error"), 1.3761, 1e-4);
 }
 
 TEST(ErmTheory, SeveralWidthsAndAPicture) {
@@ -97,6 +103,9 @@ TEST(ErmThreshold, RecoveryAndInterpolation) {
     const auto direct =
         bayesaim("threshold --estimator erm --penalty frobenius --width 0.5 --format json").json();
     EXPECT_NEAR(number(direct, "strong_recovery"), 0.25, 1e-15) << "as many equations as entries of S";
+    const auto wide = bayesaim("threshold --estimator erm --width 1 --format json").json();
+    EXPECT_NEAR(number(wide, "strong_recovery"), 0.25, 1e-12)
+        << "the density of S diverges at 0 and has no atom";
 }
 
 TEST(ErmPhase, IsZeroBeyondItsOwnThreshold) {

@@ -166,8 +166,11 @@ class Iteration {
                 normal.diagonal().array() += 1e-14 * normal.trace();
                 const Eigen::VectorXd weights = linalg::solve_general(normal, changed.transpose() * residual);
                 if (weights.allFinite()) {
+                    // Far away the mixture knows nothing, and a large q takes many nodes.
+                    constexpr double most = 4;
                     const State mixed = x + residual - (moved + changed) * weights;
-                    if (mixed[0] > 0 && mixed[1] > 0 && std::abs(mixed[2] - x[2]) < 3) next = mixed;
+                    const auto near = [&](int k) { return mixed[k] > x[k] / most && mixed[k] < x[k] * most; };
+                    if (near(0) && near(1) && std::abs(mixed[2] - x[2]) < 3) next = mixed;
                 }
             }
             x = next;

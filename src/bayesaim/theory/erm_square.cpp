@@ -56,9 +56,9 @@ SemicircleTail::SemicircleTail(double t) {
 double kernel_fraction(const spectral::SpectralLaw& law) {
     const double mean = law.mean(), scale = std::sqrt(law.second_moment());
     if (law.centred_support().front().low + mean < -1e-9 * scale) return -1;
-    // v Im G = atom + O(v^2) at a distance v from it
-    const double v = 1e-6 * scale;
-    double weight = -v * law.stieltjes({-mean, v}).value.imag();
+    // v Im G = atom + O(v^2) at a distance v from it; O(sqrt v), which is eliminated, where the density diverges
+    const auto seen = [&](double v) { return -v * law.stieltjes({-mean, v}).value.imag(); };
+    const double v = 1e-8 * scale, weight = 2 * seen(v / 4) - seen(v);
     return weight > 1e-4 ? std::min(weight, 1.0) : 0;
 }
 
