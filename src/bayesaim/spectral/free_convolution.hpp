@@ -70,6 +70,10 @@ class FreeConvolution {
     /// Pinned by: FreeConvolutionTail.*
     TailMoments above(double threshold) const;
 
+    /// The error of f = (lambda - threshold)_+ as an estimate of S: mmse + int (f - denoised)^2 dmu_D. It is also
+    /// tr S^2 - M2 - 2 threshold M1 + 2 D J; this sum of squares keeps the digits of a small error.
+    double thresholding_error(double threshold) const;
+
     /// Support of mu_D, one interval per bulk.
     std::vector<Interval> edges() const;
 

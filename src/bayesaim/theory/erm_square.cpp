@@ -84,9 +84,12 @@ SquareErm::SquareErm(const spectral::SpectralLaw& teacher, const losses::SquareF
 
 SquareErm::Point SquareErm::point(double noise, double threshold) const {
     ++evaluations_;
-    Point result{noise, threshold, spectral::FreeConvolution(*law_, noise).above(threshold)};
+    const spectral::FreeConvolution spectrum(*law_, noise);
+    Point result{noise, threshold, spectrum.above(threshold)};
     const spectral::TailMoments& tail = result.tail;
+    constexpr double small = 1e-2;  // below, the difference loses digits
     result.error = thresholding_error(total_, noise, threshold, tail);
+    if (result.error < small * total_) result.error = spectrum.thresholding_error(threshold);
     result.error_by_noise =
         tail.divergence - 2 * threshold * tail.hilbert + 2 * noise * tail.divergence_growth;
     result.error_by_threshold = 2 * threshold * tail.mass - 4 * noise * tail.hilbert;
