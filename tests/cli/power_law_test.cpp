@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(cli::BadCall{"theory --alpha 0.1 --prior power-law --exponent 0",
                                    "--exponent must be positive and finite, got 0"},
                       cli::BadCall{"theory --alpha 0.1 --prior power-law --exponent 20",
-                                   "--exponent must be between 0.01 and 10, got 20"},
+                                   "--exponent must be between 0.05 and 5, got 20"},
                       cli::BadCall{"theory --alpha 0.1 --prior power-law --cutoff 0",
                                    "--cutoff must be positive and finite, got 0"},
                       cli::BadCall{"theory --alpha 0.1 --prior power-law --width 2",

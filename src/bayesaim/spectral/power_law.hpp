@@ -20,7 +20,8 @@ namespace bayesaim::spectral {
 /// Pinned by: PowerLaw.*.
 class PowerLaw final : public SpectralLaw {
   public:
-    /// exponent gamma from 0.01 to 10, width in (0, 1], cutoff x0 from 1e-9 to 100.
+    /// exponent gamma from 0.05 to 5, width in (0, 1], cutoff x0 from 1e-6 to 100. With smaller cutoffs the
+    /// few large eigenvalues would be lost in the quadrature of FreeConvolution.
     PowerLaw(double exponent, double width, double cutoff);
 
     double mean() const override { return mean_; }
@@ -37,17 +38,23 @@ class PowerLaw final : public SpectralLaw {
     double eigenvalue(double x) const;  ///< lambda(x)
 
   private:
+    struct Place {
+        double position, eigenvalue;  // x + x0 and lambda
+    };
     struct Near;
     Near near_part(Complex z) const;
+    Complex subtracted_panel(std::size_t panel, Complex w, Complex x_middle, Complex y_pole,
+                             Complex residue) const;
     Transform far_part(const std::vector<double>& weights, Complex z, const Near& near) const;
     Transform bulk(Complex z) const;
 
     double exponent_, width_, cutoff_;
     double largest_;  // eigenvalue, lambda(0)
     double mean_, variance_ = 0;
-    Interval ends_;  // of the centred support without the atom
-    double panel_;   // half the length of a panel in q
-    // At the nodes, eigenvalues descending: eigenvalue, x + x0, mass, and mass times powers of lambda - mean.
+    Interval ends_;                       // of the centred support without the atom
+    double panel_;                        // half the length of a panel in q
+    std::vector<Place> edges_, middles_;  // of the panels; eigenvalues descend, here and below
+    // At the nodes: eigenvalue, x + x0, mass, and mass times powers of lambda - mean.
     std::vector<double> eigenvalues_, positions_, masses_, first_moments_, second_moments_;
 };
 
