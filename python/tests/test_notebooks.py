@@ -38,5 +38,5 @@ def test_the_guide_runs(script, tmp_path):
     text = (pathlib.Path(os.environ["BAYESAIM_SOURCE_DIR"]) / "docs" / "python.md").read_text()
     blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)]
     code = [block for block in blocks if not block.lstrip().startswith("pip install")]
-    assert len(code) == len(blocks) - 1 == 6
+    assert len(code) == len(blocks) - 1 == 7
     script(STRICT + "\n".join([*code, "bayesaim.theory(TwoLevels(), channel, 0.1)"]), tmp_path)

@@ -221,15 +221,15 @@ Composition erm_spectrum(const Points& points, Size size) {
 constexpr const char* scaling_laws_study = R"(
 prior = "power-law"
 exponent = [0.7, 1, 1.5]
-cutoff = 1e-6
+cutoff = 1e-7
 channel = "linear"
 [[run]]
 estimator = "theory"
-alpha = "log:1e-4:0.02:<12|40>"
+alpha = "log:3e-5:0.003:<10|40>"
 [[run]]
 estimator = "erm-theory"
 optimal_regularization = true
-alpha = "log:1e-4:0.02:<12|40>"
+alpha = "log:3e-5:0.003:<10|40>"
 )";
 
 /// The slope of log y against log x, by least squares.
@@ -252,7 +252,7 @@ Composition scaling_laws(const Points& points, Size) {
                                              "at the best λ;  numbers: measured exponents");
     LineFigure& figure = result.figure;
     figure.log_x = figure.log_y = true;
-    figure.key = "bottom left";
+    figure.key = "outside right center";
     for (const auto& [exponent, colour] :
          {std::pair{0.7, colour::blue}, {1.0, colour::vermilion}, {1.5, colour::green}}) {
         const Choice choice = [gamma = exponent](const auto& task) { return task.exponent == gamma; };
