@@ -221,7 +221,7 @@ Composition erm_spectrum(const Points& points, Size size) {
 constexpr const char* scaling_laws_study = R"(
 prior = "power-law"
 exponent = [0.7, 1, 1.5]
-cutoff = 1e-7
+cutoff = 1e-6
 channel = "linear"
 [[run]]
 estimator = "theory"
