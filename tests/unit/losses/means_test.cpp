@@ -62,8 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
                     MeansCase{{"square", "softmax", 2, 3, 0}, {1.5, 0.3, 0.12}, 4.4}));
 
 /// Halving the step of the rule changes nothing: the error of the quadrature is what is said of it.
-TEST(LossMeans, QuadratureOfTwoTokensHasConverged) {
-    for (const char* name : {"cross-entropy", "square"}) {
+TEST(LossQuadrature, OfTwoTokensHasConverged) {
+    // The step of the square loss jumps where two minima are equally good.
+    for (const auto& [name, accuracy] : {std::pair("cross-entropy", 2e-6), {"square", 5e-5}}) {
         for (const double beta : {0.3, 1.0, 2.0}) {
             const auto loss = LossCase{name, "softmax", 2, beta, 0}.make_loss();
             const Alignment at{1.5, 0.6, 0.4};
@@ -71,7 +72,7 @@ TEST(LossMeans, QuadratureOfTwoTokensHasConverged) {
                                 fine = loss->means(at, 3, {.points = 512});
             for (const auto member : {&ProximalMeans::curvature, &ProximalMeans::signal,
                                       &ProximalMeans::power, &ProximalMeans::loss})
-                EXPECT_NEAR(usual.*member, fine.*member, 2e-6 * fine.*member) << name << " " << beta;
+                EXPECT_NEAR(usual.*member, fine.*member, accuracy * fine.*member) << name << " " << beta;
         }
     }
 }
