@@ -8,6 +8,7 @@
 #include "bayesaim/channels/softmax.hpp"
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/losses/softmax_step.hpp"
+#include "bayesaim/losses/two_token_means.hpp"
 #include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 namespace bayesaim::losses {
@@ -15,68 +16,6 @@ namespace {
 
 /// Draws are cheap, so each point of `Integration` gets several.
 constexpr std::size_t draws_per_point = 16;
-
-/// omega = a x, htilde* = b x + c x', with x and x' standard normal: covariance 2 [[q, m], [m, Q]].
-struct Roots {
-    double omega, shared, rest;
-    explicit Roots(const Alignment& at)
-        : omega(std::sqrt(2 * at.self_overlap)),
-          shared(at.self_overlap > 0 ? at.overlap * std::sqrt(2 / at.self_overlap) : 0),
-          rest(std::sqrt(std::max(2 * at.total - shared * shared, 0.0))) {}
-};
-
-ProximalMeans from_sums(const StepSums& sums) {
-    return {sums.curvature, sums.signal, sums.power, sums.loss, 0};
-}
-
-/// The four normal variables of two tokens: s and t of omega, with u_1,2 = s +- t/sqrt(2), and those of the
-/// rest of u*. The trapezoidal rule converges geometrically, because poles of the integrand are at a distance
-/// of pi/(beta sd(u)) from the real axis; unlike Gauss's rule it wastes no nodes where the weight is nothing.
-/// Signs of s and of t do not matter: both sums start at half a step.
-ProximalMeans two_token_means(SoftmaxLoss::Kind kind, double beta, const Alignment& at, double variance,
-                              int points) {
-    const Roots roots(at);
-    const double deviation =
-        beta * std::sqrt(1.5) * std::max(roots.omega, std::hypot(roots.shared, roots.rest));
-    constexpr int default_points = 128;
-    const double step =
-        std::min(0.55, 1.7 / deviation) * std::pow(default_points / static_cast<double>(points), 0.25);
-    constexpr double reach = 48;  // of |x|^2: a mass of 1e-9 is beyond
-    TwoTokenStep one(kind, beta);
-    StepSums total;
-    double mass = 0;
-    const int side = static_cast<int>(std::ceil(std::sqrt(reach) / step));
-    const auto at_node = [&](int k) { return (k + 0.5) * step; };
-    for (int i = 0; i < side; ++i) {
-        for (int j = 0; j < side; ++j) {
-            const double s = at_node(i), t = at_node(j), first = s * s + t * t;
-            if (first > reach) break;
-            const double omega[2] = {roots.omega * (s + t / std::numbers::sqrt2),
-                                     roots.omega * (s - t / std::numbers::sqrt2)};
-            for (int k = -side; k < side; ++k) {
-                const double x = at_node(k), second = first + x * x;
-                if (second > reach) continue;
-                for (int l = -side; l < side; ++l) {
-                    const double y = at_node(l), third = second + y * y;
-                    if (third > reach) continue;
-                    const double weight = std::exp(-0.5 * third);
-                    const double sum = roots.shared * s + roots.rest * x,
-                                 difference = (roots.shared * t + roots.rest * y) / std::numbers::sqrt2;
-                    const double target[2] = {sum + difference, sum - difference};
-                    one.solve(target, omega, variance);
-                    const StepSums sums = one.sums();
-                    total.curvature += weight * sums.curvature;
-                    total.signal += weight * sums.signal;
-                    total.power += weight * sums.power;
-                    total.loss += weight * sums.loss;
-                    mass += weight;
-                }
-            }
-        }
-    }
-    for (double* sum : {&total.curvature, &total.signal, &total.power, &total.loss}) *sum /= mass;
-    return from_sums(total);
-}
 
 ProximalMeans sampled_means(SoftmaxLoss::Kind kind, int tokens, double beta, const Alignment& at,
                             double variance, const Integration& integration) {
@@ -169,7 +108,7 @@ Overlap SoftmaxLoss::score_with_slope(const ConstRowsRef& outputs, const ConstRo
 
 ProximalMeans SoftmaxLoss::means(const Alignment& at, double variance, const Integration& integration) const {
     check_positive("variance of a proximal step", variance);
-    if (tokens_ == 2) return two_token_means(kind_, beta_, at, variance, integration.points);
+    if (tokens_ == 2) return two_token_means(kind_, beta_, at, variance, integration);
     if (kind_ == Kind::square)
         throw_unavailable("theory of the square loss of softmax outputs", "for more than two tokens");
     return sampled_means(kind_, tokens_, beta_, at, variance, integration);

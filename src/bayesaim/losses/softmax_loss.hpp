@@ -6,15 +6,14 @@ namespace bayesaim::losses {
 
 /// Losses of softmax outputs p = softmax(beta h), row by row:
 ///   cross-entropy  sum_a KL(y_a || p_a), that is cross-entropy minus the entropy of y
-///   square         (1/2) sum_ab (y_ab - p_ab)^2; not convex: the global minimum of the proximal step is looked
-///                  for from three starts
+///   square         (1/2) sum_ab (y_ab - p_ab)^2; not convex: the step of two tokens is the global minimum, that of
+///                  more the best of three starts
 /// The step is Newton's. With the Hessian H of ell in htilde at z,
 ///   -dg/domega = H (I + V H)^{-1},   dg/dhtilde* = (I + V H)^{-1} H*,
 /// H* = -d grad ell/dhtilde* through y. For two tokens everything happens in u_a = h_aa - h_12, where
 /// u = B htilde, B B' = G = [[3/2, 1/2], [1/2, 3/2]], and H = B' diag(l'') B.
 ///
-/// means(): two tokens by the trapezoidal rule in four variables, finer for more Integration::points; more tokens
-/// (cross-entropy only) by shifted Sobol points.
+/// means(): two tokens by quadrature (two_token_means.hpp); more tokens (cross-entropy only) by shifted Sobol points.
 class SoftmaxLoss final : public Loss {
   public:
     enum class Kind { cross_entropy, square };

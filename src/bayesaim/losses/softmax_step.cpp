@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "bayesaim/channels/channel.hpp"
 #include "bayesaim/linalg/decompositions.hpp"
@@ -11,7 +12,7 @@ namespace bayesaim::losses {
 namespace {
 
 constexpr int max_steps = 100;
-constexpr double small_step = 1e-10;  // Newton's next step would be its square
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double sigmoid(double x) {
     const double e = std::exp(-std::abs(x));
@@ -62,9 +63,9 @@ double TwoTokenStep::merit(const double u[2]) const {
     return value_at(u) + (0.75 * (a * a + b * b) - 0.5 * a * b) / (2 * variance_);
 }
 
-/// Newton with halved steps. Where the Hessian is not positive its indefinite part is left out.
-void TwoTokenStep::descend(double u[2], double& value) const {
-    value = merit(u);
+/// Newton with halved steps, none longer than `longest`. Where the Hessian is not positive its indefinite part is left out.
+void TwoTokenStep::descend(double u[2], double longest) const {
+    double value = merit(u);
     for (int step = 0; step < max_steps; ++step) {
         double slope[2], curvature[2];
         for (int a = 0; a < 2; ++a) derivatives(u[a], y_[a], slope[a], curvature[a]);
@@ -81,8 +82,8 @@ void TwoTokenStep::descend(double u[2], double& value) const {
                                 -(first * gradient[1] - off * gradient[0]) / determinant};
         const double length = std::abs(move[0]) + std::abs(move[1]),
                      size = 1 + std::abs(u[0]) + std::abs(u[1]);
-        double part = 1;
-        double next[2] = {u[0] + move[0], u[1] + move[1]};
+        double part = std::min(1.0, longest / length);
+        double next[2] = {u[0] + part * move[0], u[1] + part * move[1]};
         // Close to the minimum the merit is roundoff, and a whole step is right.
         if (length > 1e-3 * size) {
             double next_value = merit(next);
@@ -99,6 +100,53 @@ void TwoTokenStep::descend(double u[2], double& value) const {
     }
 }
 
+/// The least second derivative of (sigma(beta u) - y)^2 is -0.12005 beta^2, at y = 0 or 1; the least of the quadratic part
+/// is 1/(2V).
+bool TwoTokenStep::convex(double variance) const {
+    return kind_ == SoftmaxLoss::Kind::cross_entropy || 0.1201 * beta_ * beta_ * variance <= 0.5;
+}
+
+/// The place between u and the target where the square loss of a row is steepest, p = sigma(beta u) with
+/// d/dp (y - p) p (1 - p) = 0; none if u is beyond it.
+std::optional<double> TwoTokenStep::steepest(int a, double from) const {
+    const double y = y_[a], root = std::sqrt((1 + y) * (1 + y) - 3 * y);
+    // The roots of 3 p^2 - 2 (1 + y) p + y
+    const double larger = (1 + y + root) / 3, p = target_[a] > from ? y / (3 * larger) : larger;
+    const double u = std::log(p / (1 - p)) / beta_;
+    if ((u - from) * (target_[a] - u) > 0) return u;
+    return std::nullopt;
+}
+
+/// The square loss of a row has a valley around the target and is flat on both sides of it; its slope has one peak on each
+/// side. So each of u_1 and u_2 stays next to omega or goes down into its valley from the steepest place, and draws the
+/// other by a third of its way, perhaps beyond the valley of that one.
+void TwoTokenStep::descend_everywhere() {
+    double best = infinity;
+    const auto start_at = [&](double first, double second) {
+        double u[2] = {first, second};
+        descend(u, 1 / beta_);
+        if (const double value = merit(u); value < best) {
+            best = value;
+            std::copy(u, u + 2, u_);
+        }
+    };
+    const auto second_after = [&](double first) {
+        const double drawn = omega_[1] + (first - omega_[0]) / 3;
+        start_at(first, drawn);
+        if (const auto place = steepest(1, drawn)) start_at(first, *place);
+    };
+    second_after(omega_[0]);
+    if (const auto first = steepest(0, omega_[0])) {
+        second_after(*first);
+        start_at(*first, target_[1]);
+    }
+    if (const auto second = steepest(1, omega_[1])) {
+        const double drawn = omega_[0] + (*second - omega_[1]) / 3;
+        start_at(drawn, *second);
+        start_at(steepest(0, drawn).value_or(target_[0]), *second);
+    }
+}
+
 void TwoTokenStep::solve(const double target[2], const double omega[2], double variance) {
     variance_ = variance;
     for (int a = 0; a < 2; ++a) {
@@ -108,20 +156,7 @@ void TwoTokenStep::solve(const double target[2], const double omega[2], double v
         u_[a] = variance > 0 ? first_guess(omega[a], target[a], variance, beta_) : omega[a];
     }
     if (variance > 0) {
-        double best = 0;
-        descend(u_, best);
-        if (kind_ == SoftmaxLoss::Kind::square) {
-            best = merit(u_);
-            for (const double* start : {omega_, target_}) {
-                double u[2] = {start[0], start[1]}, value = 0;
-                descend(u, value);
-                value = merit(u);
-                if (value < best) {
-                    best = value;
-                    std::copy(u, u + 2, u_);
-                }
-            }
-        }
+        convex(variance) ? descend(u_, infinity) : descend_everywhere();
     }
     for (int a = 0; a < 2; ++a) derivatives(u_[a], y_[a], slope_[a], curvature_[a]);
 }
@@ -233,7 +268,7 @@ void TokensStep::descend(Eigen::VectorXd& z, double& merit) {
             }
         }
         z = next;
-        if (length * part <= small_step * size) break;
+        if (length * part <= TwoTokenStep::small_step * size) break;
     }
     merit = evaluate(z, g, nullptr) + distance(z);
 }

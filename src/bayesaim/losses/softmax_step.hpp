@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <optional>
+
 #include <Eigen/Core>
 
 #include "bayesaim/losses/softmax_loss.hpp"
@@ -15,15 +17,21 @@ struct StepSums {
 /// Two tokens, in u_a = h_aa - h_12.
 class TwoTokenStep {
   public:
+    static constexpr double small_step = 1e-10;  ///< of Newton, relative: the next would be its square
+
     TwoTokenStep(SoftmaxLoss::Kind kind, double beta) : kind_(kind), beta_(beta) {}
 
     /// target: u of the teacher, logit(y)/beta. V >= 0.
     void solve(const double target[2], const double omega[2], double variance);
     const double* slope() const { return slope_; }  ///< l'_a at the step's end; g = -B' l'
     StepSums sums() const;                          ///< at the step's end
+    /// Whether the step has one stationary point for any omega and y.
+    bool convex(double variance) const;
 
   private:
-    void descend(double u[2], double& value) const;
+    std::optional<double> steepest(int a, double from) const;
+    void descend_everywhere();
+    void descend(double u[2], double longest) const;
     double value_at(const double u[2]) const;
     double merit(const double u[2]) const;
     void derivatives(double u, double y, double& slope, double& curvature) const;

@@ -70,8 +70,8 @@ class FreeConvolution {
     /// Pinned by: FreeConvolutionTail.*
     TailMoments above(double threshold) const;
 
-    /// The error of f = (lambda - threshold)_+ as an estimate of S: mmse + int (f - denoised)^2 dmu_D. It is also
-    /// tr S^2 - M2 - 2 threshold M1 + 2 D J; this sum of squares keeps the digits of a small error.
+    /// ||(Y - threshold)_+ - S||^2 / d of Y = S + sqrt(D) Xi, the mean over lambda of a square and of the variance of x: it
+    /// keeps its digits if it is small. Equals kappa2 - M2 - 2 threshold M1 + 2 D J.
     double thresholding_error(double threshold) const;
 
     /// Support of mu_D, one interval per bulk.
@@ -137,6 +137,8 @@ class FreeConvolution {
     Complex solve_inside(const Bulk& bulk, double lambda) const;
     double solve_outside(double u_low, double u_high, double lambda) const;
     double derivative_by_double_sum() const;
+    template <class Function>
+    void for_each_beyond(const Bulk& bulk, double x, bool above, Function f) const;
     template <class Function>
     double average(Function f) const;  // int f dmu_D
 

@@ -10,7 +10,7 @@
 #include <boost/math/tools/toms748_solve.hpp>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/linalg/decompositions.hpp"
+#include "bayesaim/theory/erm_iteration.hpp"
 #include "bayesaim/theory/erm_square.hpp"
 #include "bayesaim/theory/points.hpp"
 
@@ -85,122 +85,6 @@ ErmPoint solve_ridge(double total, double mean, const SquareForm& form, double a
 
 // ---- any loss: iteration ----------------------------------------------------------------------------------
 
-/// m, q and log V
-using State = Eigen::Vector3d;
-
-class Iteration {
-  public:
-    Iteration(const spectral::SpectralLaw& teacher, const Loss& loss, double alpha, double lambda,
-              const ErmOptions& options)
-        : law_(&teacher), loss_(&loss), alpha_(alpha), lambda_(lambda), options_(options) {}
-
-    State step(const State& x, const losses::Integration& integration) {
-        const double variance = std::exp(x[2]);
-        const double total = law_->second_moment();
-        const Alignment at{total, x[0], std::max(x[1], 1e-300)};
-        means_ = loss_->means(at, variance, integration);
-        const double a = 2 * alpha_ * means_.curvature, signal = 2 * alpha_ * means_.signal,
-                     chi = alpha_ * means_.power;
-        point_.curvature = a;
-        point_.noise_variance = chi / (signal * signal);
-        State next;
-        if (options_.penalty == Penalty::frobenius) {
-            point_.gain = signal / (a + lambda_);
-            point_.divergence = 1;
-            point_.trace = point_.gain * law_->mean();
-            next = {point_.gain * total, point_.gain * point_.gain * (total + point_.noise_variance),
-                    -std::log(a + lambda_)};
-        } else {
-            const double noise = point_.noise_variance, b = signal / a, threshold = lambda_ / signal;
-            if (!(noise > 0) || !std::isfinite(noise) || !std::isfinite(b))
-                return State::Constant(std::nan(""));
-            const auto tail = spectral::FreeConvolution(*law_, noise).above(threshold);
-            point_.gain = b;
-            point_.threshold = threshold;
-            point_.divergence = tail.divergence;
-            point_.zero_fraction = 1 - tail.mass;
-            point_.trace = b * tail.first;
-            next = {b * (tail.second + threshold * tail.first - noise * tail.divergence), b * b * tail.second,
-                    std::log(std::max(tail.divergence, 1e-300) / a)};
-        }
-        return next;
-    }
-
-    /// Anderson's mixing of the last steps.
-    State solve(State x, const losses::Integration& integration, int& iterations, bool& converged) {
-        constexpr int depth = 4;
-        std::vector<State> points, residuals;
-        converged = false;
-        double last = infinity;
-        for (; iterations < options_.max_iterations; ++iterations) {
-            const State residual = step(x, integration) - x;
-            const double size =
-                std::hypot(residual[0], residual[1]) / law_->second_moment() + std::abs(residual[2]);
-            if (!(std::isfinite(size))) return x;
-            if (size < options_.tolerance) {
-                converged = true;
-                return x + residual;
-            }
-            if (size > 2 * last) {  // a mixture that leads astray
-                points.clear();
-                residuals.clear();
-            }
-            last = size;
-            points.push_back(x);
-            residuals.push_back(residual);
-            if (points.size() > depth) {
-                points.erase(points.begin());
-                residuals.erase(residuals.begin());
-            }
-            constexpr double damping = 0.5;
-            State next = x + (points.size() == 1 ? damping : 0.7) * residual;
-            const auto columns = static_cast<Eigen::Index>(points.size()) - 1;
-            if (columns > 0) {
-                linalg::Matrix moved(3, columns), changed(3, columns);
-                for (Eigen::Index k = 0; k < columns; ++k) {
-                    const auto i = static_cast<std::size_t>(k);
-                    moved.col(k) = points[i + 1] - points[i];
-                    changed.col(k) = residuals[i + 1] - residuals[i];
-                }
-                linalg::Matrix normal = changed.transpose() * changed;
-                normal.diagonal().array() += 1e-14 * normal.trace();
-                const Eigen::VectorXd weights = linalg::solve_general(normal, changed.transpose() * residual);
-                if (weights.allFinite()) {
-                    // Far away the mixture knows nothing, and a large q takes many nodes.
-                    constexpr double most = 4;
-                    const State mixed = x + residual - (moved + changed) * weights;
-                    const auto near = [&](int k) { return mixed[k] > x[k] / most && mixed[k] < x[k] * most; };
-                    if (near(0) && near(1) && std::abs(mixed[2] - x[2]) < 3) next = mixed;
-                }
-            }
-            x = next;
-        }
-        return x;
-    }
-
-    ErmPoint finish(const State& x) {
-        point_.alpha = alpha_;
-        point_.regularization = lambda_;
-        point_.alignment = {law_->second_moment(), x[0], x[1]};
-        point_.error = point_.alignment.error();
-        point_.training_loss = means_.loss;
-        point_.response = std::exp(x[2]);
-        point_.objective = alpha_ * means_.loss + lambda_ * (options_.penalty == Penalty::trace
-                                                                 ? point_.trace
-                                                                 : 0.5 * point_.alignment.self_overlap);
-        return point_;
-    }
-    double means_error() const { return means_.relative_error; }
-
-  private:
-    const spectral::SpectralLaw* law_;
-    const Loss* loss_;
-    double alpha_, lambda_;
-    const ErmOptions& options_;
-    losses::ProximalMeans means_;
-    ErmPoint point_;
-};
-
 /// S = 0 is the minimum under the trace penalty if the gradient there, mhat Y, has no eigenvalue above lambda.
 std::optional<ErmPoint> solve_zero(const spectral::SpectralLaw& teacher, const Loss& loss, double alpha,
                                    double lambda, const ErmOptions& options) {
@@ -234,29 +118,16 @@ ErmPoint solve_by_iteration(const spectral::SpectralLaw& teacher, const Loss& lo
     const Alignment prior{total, 0.5 * total, 0.5 * total};
     const double curvature =
         loss.means(prior, 1e-3, {.shifts = 2, .points = 16}).curvature / limiting_form(loss).coordinates;
-    const ErmPoint guess =
-        options.penalty == Penalty::trace
-            ? SquareErm(teacher, limiting_form(loss), alpha).solve(lambda / curvature)
-            : solve_ridge(total, teacher.mean(), limiting_form(loss), alpha, lambda / curvature);
-    State x{std::max(guess.alignment.overlap, 1e-3 * total),
-            std::max(guess.alignment.self_overlap, 1e-3 * total),
-            std::log(std::max(guess.response, 1e-3) / curvature)};
-    Iteration iteration(teacher, loss, alpha, lambda, options);
-    int iterations = 0;
-    bool converged = false;
-    // A rule of half the points first; what the rest of them changes is an estimate of the error, from above.
-    losses::Integration half = options.integration;
-    half.points = std::max(1, half.points / 2);
-    x = iteration.solve(x, half, iterations, converged);
-    const double rough = iteration.finish(x).error;
-    if (converged) x = iteration.solve(x, options.integration, iterations, converged);
-    ErmPoint point = iteration.finish(x);
-    point.relative_error = std::max(std::abs(rough / point.error - 1), iteration.means_error());
-    point.iterations = iterations;
-    point.status = !std::isfinite(point.error) ? Termination::diverged
-                   : converged                 ? Termination::converged
-                                               : Termination::iteration_limit;
-    return point;
+    // At a smaller lambda if Shat would be 0, or nearly; J is at most c.
+    const double few = 0.05 * std::min(1.0, 2 * alpha * limiting_form(loss).coordinates);
+    ErmPoint guess;
+    for (double part = 1; !(guess.divergence > few) && part > 1e-3; part *= 0.5)
+        guess = options.penalty == Penalty::trace
+                    ? SquareErm(teacher, limiting_form(loss), alpha).solve(part * lambda / curvature)
+                    : solve_ridge(total, teacher.mean(), limiting_form(loss), alpha, lambda / curvature);
+    const bool usable = succeeded(guess.status) && guess.error > 0;
+    return iterate_erm(teacher, loss, alpha, lambda, options, usable ? guess.alignment : prior,
+                       std::max(guess.response, 1e-3) / curvature);
 }
 
 ErmPoint solve(const spectral::SpectralLaw& teacher, const Loss& loss, double alpha, double lambda,

@@ -34,7 +34,7 @@ struct ErmOptions {
     Penalty penalty = Penalty::trace;
     losses::Integration integration{};
     int max_iterations = 500;
-    double tolerance = 1e-10;  ///< of m, q and log V, where they are iterated
+    double tolerance = 1e-10;  ///< of E, m and V, relative, where they are iterated
 };
 
 struct ErmPoint {

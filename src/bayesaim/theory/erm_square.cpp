@@ -87,9 +87,9 @@ SquareErm::Point SquareErm::point(double noise, double threshold) const {
     const spectral::FreeConvolution spectrum(*law_, noise);
     Point result{noise, threshold, spectrum.above(threshold)};
     const spectral::TailMoments& tail = result.tail;
-    constexpr double small = 1e-2;  // below, the difference loses digits
-    result.error = thresholding_error(total_, noise, threshold, tail);
-    if (result.error < small * total_) result.error = spectrum.thresholding_error(threshold);
+    // The difference of large numbers is faster.
+    result.error = noise > 1e-3 * total_ ? thresholding_error(total_, noise, threshold, tail)
+                                         : spectrum.thresholding_error(threshold);
     result.error_by_noise =
         tail.divergence - 2 * threshold * tail.hilbert + 2 * noise * tail.divergence_growth;
     result.error_by_threshold = 2 * threshold * tail.mass - 4 * noise * tail.hilbert;
@@ -128,14 +128,16 @@ SquareErm::Point SquareErm::at(double u, double tolerance) const {
 SquareErm::Point SquareErm::polished(const Point& start, double lambda) const {
     Point now = start;
     double x = std::log(now.noise), u = now.threshold / std::sqrt(now.noise), last = infinity;
-    for (int iteration = 0; iteration < 30; ++iteration) {
+    for (int iteration = 0; iteration < 60; ++iteration) {
         const double noise = now.noise, root = std::sqrt(noise), theta = now.threshold,
                      gap = c_ - now.tail.divergence, level = now.error + nu_;
         const double first = std::log(level / (c_ * noise)),
                      second = lambda > 0 ? std::log(theta * gap / lambda) : gap / c_;
         const double size = std::abs(first) + std::abs(second);
         if (!(size < infinity)) return {};
-        if (size < 1e-14 || (size < 1e-11 && size >= last)) return now;
+        // J has the roundoff of H times x: 1e-16/sqrt(D).
+        const double roundoff = 1e-15 * std::sqrt(1 + total_ / noise);
+        if (size < 1e-14 || (size < 1e-11 + 100 * roundoff && size >= last)) return now;
         last = size;
         const double j_theta = -2 * now.tail.hilbert, scale = lambda > 0 ? -1 / gap : -1 / c_,
                      j_x = noise * now.tail.divergence_growth + 0.5 * theta * j_theta, j_u = root * j_theta;
@@ -144,7 +146,7 @@ SquareErm::Point SquareErm::polished(const Point& start, double lambda) const {
                      d = (lambda > 0 ? 1 / u : 0) + scale * j_u;
         const double determinant = a * d - b * c;
         double dx = -(d * first - b * second) / determinant, du = -(a * second - c * first) / determinant;
-        const double part = std::min(1.0, 0.5 / std::max(std::abs(dx), std::abs(du) / u));
+        const double part = std::min(1.0, 0.5 / std::max(std::abs(dx) / 6, std::abs(du) / u));
         x += part * dx;
         u += part * du;
         if (!std::isfinite(x) || !(u > 0)) return {};
@@ -193,7 +195,7 @@ ErmPoint SquareErm::finish(const Point& point, double lambda, bool interpolates)
     if (nu_ > 0) result.error = point.error;
     result.alignment = {total_, tail.second + point.threshold * tail.first - point.noise * tail.divergence,
                         tail.second};
-    result.zero_fraction = 1 - tail.mass;
+    result.zero_fraction = std::max(1 - tail.mass, 0.0);
     result.trace = tail.first;
     result.gain = 1;
     result.noise_variance = point.noise;
@@ -204,13 +206,18 @@ ErmPoint SquareErm::finish(const Point& point, double lambda, bool interpolates)
     result.training_loss = coordinates_ * (result.error + nu_) * std::pow(result.curvature / c_, 2);
     result.objective = alpha_ * result.training_loss + lambda * tail.first;
     result.iterations = evaluations_;
-    if (point.noise == 0) result.status = Termination::iteration_limit;
+    if (point.noise == 0) {  // none was found
+        result.status = Termination::iteration_limit;
+        result.error = total_;
+        result.alignment = {total_, 0, 0};
+    }
     return result;
 }
 
-ErmPoint SquareErm::recovered() const {
+ErmPoint SquareErm::recovered(double lambda) const {
     ErmPoint result;
     result.alpha = alpha_;
+    result.regularization = lambda;
     result.alignment = {total_, total_, total_};
     result.trace = law_->mean();
     result.gain = 1;
@@ -229,8 +236,12 @@ ErmPoint SquareErm::recovered() const {
 
 ErmPoint SquareErm::solve(double lambda) const {
     evaluations_ = 0;
+    // The error is of the order lambda^2; below roundoff it is the limit.
+    constexpr double nothing = 1e-13;
+    if (lambda <= nothing * c_ * std::sqrt(total_) && nu_ == 0 && kernel_ >= 0 &&
+        c_ >= trace_recovery_ratio(1 - kernel_))
+        return recovered(lambda);
     if (lambda == 0) {
-        if (nu_ == 0 && kernel_ >= 0 && c_ >= trace_recovery_ratio(1 - kernel_)) return recovered();
         // Least squares on the cone, if it does not interpolate.
         const Point point = at(0, 4e-15);
         if (point.noise > 0 && c_ > point.tail.divergence) return finish(point, 0, false);

@@ -30,7 +30,7 @@ class SquareErm {
     Point find(double regularization) const;
     Point polished(const Point& start, double regularization) const;
     ErmPoint finish(const Point& point, double regularization, bool interpolates) const;
-    ErmPoint recovered() const;
+    ErmPoint recovered(double lambda) const;
 
     const spectral::SpectralLaw* law_;
     double alpha_, coordinates_, c_, nu_, total_;
