@@ -24,8 +24,7 @@ struct Arguments : CommonArguments {
     estimators::ErmOptions training;
 };
 
-/// The regularisation of a run at one alpha. The limit 0+, if it is the best, stands for a small number.
-constexpr double least_regularization = 1e-3;
+using losses::least_regularization;
 
 struct Run {
     double error = 0, training_loss = 0, zero_fraction = 0, kkt_residual = 0, iterations = 0, seconds = 0,
