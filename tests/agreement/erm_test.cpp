@@ -4,11 +4,13 @@
 #include "bayesaim/estimators/erm.hpp"
 
 #include <cmath>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
 #include "bayesaim/channels/table.hpp"
 #include "bayesaim/core/random.hpp"
+#include "bayesaim/estimators/gradient_descent.hpp"
 #include "bayesaim/linalg/random_matrix.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 #include "bayesaim/losses/table.hpp"
@@ -170,6 +172,40 @@ INSTANTIATE_TEST_SUITE_P(Erm, TrainedOnTokens,
                                          Setting{"softmax", "logit", 0.12, 0.2},
                                          Setting{"softmax", "cross-entropy", 0.12, 0.05},
                                          Setting{"linear", "square", 0.1, 0.2, Penalty::frobenius}));
+
+/// Half the loss of gradient descent with weight decay L on W, of width m >= d, is the training loss with
+/// lambda = (L/2) sqrt(m/d): every start finds the minimum of the solver.
+TEST(WeightDecay, EveryStartReachesTheMinimumOfTraining) {
+    ThreadPool pool(1);
+    for (const auto& [setting, decay, rate] : {std::tuple(Setting{"linear", "square", 0.15, 0.2}, 0.4, 0.02),
+                                               {Setting{"softmax", "square", 0.15, 0.02}, 0.04, 0.2}}) {
+        const auto channel = channel_of(setting);
+        const auto loss = losses::make_loss(setting.loss, *channel);
+        constexpr Eigen::Index d = 30;
+        const data::Synthetic problem = data::make_synthetic(
+            priors::Wishart(0.5), *channel, {.dim = d, .alpha = setting.alpha, .seed = 2}, pool);
+        estimators::ErmOptions options;
+        options.regularization = setting.lambda;
+        const auto minimum = estimators::run_erm(problem.data, *loss, options, pool);
+        ASSERT_EQ(minimum.status, Termination::converged);
+        estimators::GradientDescentOptions descent;
+        descent.width = d;
+        descent.weight_decay = decay;
+        descent.optimizer = estimators::Optimizer::gradient_descent;
+        descent.learning_rate = rate;
+        descent.max_steps = 4000;
+        descent.precision = data::Precision::double_precision;
+        const auto student = estimators::make_gradient_descent(problem.data, *channel, descent, pool);
+        for (const std::uint64_t start : {0, 1, 2}) {
+            estimators::Descent one = student->start(start);
+            student->advance(one, 5000, &pool);
+            const double objective = 0.5 * one.record.back().loss / (d * d);
+            EXPECT_NEAR(objective, minimum.objective, 1e-4 * minimum.objective) << setting.channel << start;
+            EXPECT_GT(objective, minimum.objective * (1 - 1e-9)) << "nothing is below the minimum";
+            EXPECT_LT((one.estimate() - minimum.estimate).norm(), 0.02 * minimum.estimate.norm());
+        }
+    }
+}
 
 TEST(TrainedSpectrum, IsThatOfATrainedMatrix) {
     const Setting setting{"linear", "square", 0.1, 0.2};
