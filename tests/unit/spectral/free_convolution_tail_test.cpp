@@ -281,6 +281,46 @@ TEST(FreeConvolutionTail, DerivativesAreThoseOfTheIntegrals) {
     }
 }
 
+/// ||(Y - threshold)_+ - S||^2/d = kappa2 - M2 - 2 threshold M1 + 2 D J, which loses the digits of a small error.
+TEST(FreeConvolutionTail, ThresholdingErrorIsThatOfTheMoments) {
+    test::WorstError worst(agreement);
+    const AtomicLaw atoms(std::vector<double>{-1, 0, 1, 4}, std::vector<double>{0.2, 0.3, 0.3, 0.2});
+    const MarchenkoPasturLaw half(0.5), two(2);
+    for (const SpectralLaw* law : std::initializer_list<const SpectralLaw*>{&half, &two, &atoms}) {
+        for (const double noise : {1e-3, 0.3, 2.0, 50.0}) {
+            const FreeConvolution spectrum(*law, noise);
+            for (const double threshold : thresholds(spectrum)) {
+                const TailMoments tail = spectrum.above(threshold);
+                const double expected = law->second_moment() - tail.second - 2 * threshold * tail.first +
+                                        2 * noise * tail.divergence;
+                worst.add(test::scaled_error(spectrum.thresholding_error(threshold), expected,
+                                             law->second_moment() + noise + threshold * threshold),
+                          fmt::format("mean {}, D {}, threshold {}", law->mean(), noise, threshold));
+            }
+        }
+    }
+}
+
+/// Below the spectrum nothing is cut, and the error is D + threshold^2. If S has eigenvalues 0, of weight 1 - rho, they become
+/// a semicircle of variance (1 - rho) D, which a threshold of t times its deviation cuts: the error is D E0(t) with
+///   E0(t) = 1 - (1-rho)^2 + rho (1-rho) t^2 + (1-rho)^2 int (x - t)_+^2 of the semicircle.
+TEST(FreeConvolutionTail, SmallThresholdingErrorsKeepTheirDigits) {
+    const MarchenkoPasturLaw two(2), half(0.5);
+    for (const double noise : {1e-8, 1e-12, 1e-16}) {
+        const double roundoff = 1e-15 / std::sqrt(noise);  // of eigenvalues
+        const double root = std::sqrt(noise);
+        EXPECT_LT(test::relative_error(FreeConvolution(two, noise).thresholding_error(3 * root), 10 * noise),
+                  roundoff);
+        const double t = 0.7, w = std::sqrt(4 - t * t), mass = (std::acos(0.5 * t) - 0.25 * t * w) / pi,
+                     x1 = std::pow(w, 3) / (6 * pi), x2 = mass + t * std::pow(w, 3) / (8 * pi);
+        const double limit = 0.75 + 0.25 * t * t + 0.25 * (x2 - 2 * t * x1 + t * t * mass);
+        EXPECT_LT(
+            test::relative_error(FreeConvolution(half, noise).thresholding_error(t * std::sqrt(0.5) * root),
+                                 limit * noise),
+            roundoff + 10 * root);  // next order in D^{1/2}
+    }
+}
+
 /// J is the divergence of (x - threshold)_+ per d^2: [sum_{i != j} (f_i - f_j)/(l_i - l_j) + 2 #{l_i > threshold}]/d^2 for
 /// the eigenvalues of one large matrix.
 TEST(FreeConvolutionTail, DivergenceIsThatOfALargeMatrix) {
