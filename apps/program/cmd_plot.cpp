@@ -136,6 +136,7 @@ std::vector<Series> make_series(const Points& points, const Choice& choice, cons
         figures::colour::purple, figures::colour::sky,       figures::colour::black, figures::colour::grey};
     static const std::map<std::string, Series::Style> styles = {{"theory", Series::Style::line},
                                                                 {"small-width", Series::Style::dashed_line},
+                                                                {"erm-theory", Series::Style::dashed_line},
                                                                 {"amp", Series::Style::dots},
                                                                 {"gd", Series::Style::open_dots}};
     struct Curve {

@@ -99,7 +99,9 @@ int run_trained(const Arguments& arguments) {
     }
     if (!arguments.plot.empty()) {
         if (point.regularization == 0)
-            throw_unavailable("--plot", "as lambda -> 0+; take a small --regularization");
+            throw_unavailable("--plot", arguments.erm.regularization == "optimal"
+                                            ? "where the best lambda is 0+; take a small --regularization"
+                                            : "as lambda -> 0+; take a small --regularization");
         report.configuration["dim"] = arguments.noise.dim;
         report.configuration["seed"] = arguments.seed;
         figures::SpectrumFigure figure;
@@ -121,9 +123,13 @@ int run_trained(const Arguments& arguments) {
     return arguments.publish(report);
 }
 
-int run(const Arguments& arguments) {
+int run(Arguments arguments) {
     arguments.check_writable(arguments.plot);
-    if (arguments.erm.chosen()) return run_trained(arguments);
+    if (arguments.erm.chosen()) {
+        constexpr int trained_in_seconds = 200;
+        if (!arguments.noise.model.command.given("--dim")) arguments.noise.dim = trained_in_seconds;
+        return run_trained(arguments);
+    }
     for (const char* option :
          {"--channel", "--alpha", "--tokens", "--beta", "--label-noise", "--attention"}) {
         if (arguments.noise.model.command.given(option))
@@ -190,7 +196,8 @@ void add_spectrum(Program& program) {
     arguments.noise.model.add_channel_to(command, ModelArguments::Channels::smooth);
     arguments.erm.add_choice_to(command);
     command.number("--alpha", arguments.alpha, "samples per d^2 (--estimator erm)").default_text("");
-    command.option("--dim").description("size d of the sampled matrix in the picture");
+    command.option("--dim").description(
+        "size d of the sampled matrix in the picture (trained: 200 unless given)");
     command.count("--points", arguments.points, 2, "number of rows of the table");
     command.text("--plot", arguments.plot,
                  "picture of density, one sampled matrix and denoiser (png, svg, pdf)", "FILE");

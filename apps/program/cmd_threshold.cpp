@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "bayesaim/core/checks.hpp"
 #include "bayesaim/experiments/grid.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
@@ -25,8 +26,9 @@ Record trained(const model::Model& model, const ErmArguments& erm) {
 
 int run(Arguments arguments) {
     arguments.check_writable();
-    // The thresholds are those of lambda -> 0+.
-    if (arguments.erm.regularization.empty()) arguments.erm.regularization = "0";
+    if (!arguments.erm.regularization.empty())
+        throw_unavailable("--regularization", "for thresholds, which are those of lambda -> 0+");
+    arguments.erm.regularization = "0";
     const bool erm = arguments.erm.chosen();
     const std::vector<double> range = experiments::Grid("--search", arguments.search).values();
     const std::vector<model::Model> family = arguments.model.make_family();

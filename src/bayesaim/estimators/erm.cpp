@@ -22,7 +22,7 @@ void check(const data::Dataset& data, const losses::Loss& loss, const ErmOptions
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
     check_size("columns of the outputs", data.outputs.cols(), loss.outputs());
     check_positive("regularization", options.regularization);
-    check_finite("regularization", options.regularization);
+    check_between("regularization", options.regularization, 0, losses::largest_regularization);
     check_positive("tolerance", options.tolerance);
     check_at_least("iterations", options.max_iterations, 1);
     check_non_negative("damping", options.damping);

@@ -28,7 +28,7 @@ void check(const spectral::SpectralLaw& teacher, double alpha, double regulariza
     check_non_negative("alpha", alpha);
     if (alpha > 0) check_between("alpha", alpha, 1e-12, 1e12);
     check_non_negative("regularization", regularization);
-    check_finite("regularization", regularization);
+    check_between("regularization", regularization, 0, losses::largest_regularization);
     check_at_least("iterations", options.max_iterations, 1);
     check_positive("tolerance", options.tolerance);
     check_positive("second moment of the teacher", teacher.second_moment());
