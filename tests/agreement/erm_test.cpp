@@ -28,6 +28,10 @@ struct Setting {
     std::string channel, loss;
     double alpha, lambda;
     Penalty penalty = Penalty::trace;
+
+    friend std::ostream& operator<<(std::ostream& out, const Setting& setting) {
+        return out << setting.channel << ' ' << setting.loss << ' ' << to_string(setting.penalty);
+    }
 };
 
 std::unique_ptr<channels::Channel> channel_of(const Setting& setting) {
