@@ -26,6 +26,7 @@ install(FILES
     "${PROJECT_SOURCE_DIR}/cmake/FindOpenBLAS.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindHDF5C.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindLibZip.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindOpenMPI.cmake"
     DESTINATION "${package_dir}")
 
 file(GLOB examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.cpp" "${PROJECT_SOURCE_DIR}/examples/*.toml")
@@ -37,6 +38,9 @@ if(BUILD_SHARED_LIBS)
     set(pc_libs "-lbayesaim")
 else()
     set(pc_requires "eigen3 fmt openblas hdf5 libzip")
+    if(OpenMPI_FOUND)
+        string(APPEND pc_requires " ompi-c")
+    endif()
     set(pc_libs "-lbayesaim -pthread")
 endif()
 set(pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

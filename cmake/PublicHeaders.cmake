@@ -6,11 +6,13 @@ set(public_headers
 
     core/attributes.hpp
     core/checks.hpp
+    core/communicator.hpp
     core/outcome.hpp
     core/parallel.hpp
     core/precision.hpp
     core/random.hpp
     core/record.hpp
+    core/shares.hpp
     core/version.hpp
 
     linalg/blas.hpp

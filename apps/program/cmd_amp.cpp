@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -11,9 +14,12 @@
 #include "bayesaim/theory/thresholds.hpp"
 
 #include "program/commands.hpp"
+#include "program/dry_run.hpp"
 #include "program/interrupt.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
+#include "program/ranks.hpp"
+#include "program/run_file.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -31,6 +37,8 @@ struct Arguments : CommonArguments {
     std::string learn;
     Learned learned{};  // what --learn says
     AmpArguments amp;
+    CheckpointArguments checkpoint;
+    bool dry_run = false;
 };
 
 Learned parse_learn(const Arguments& arguments) {
@@ -66,6 +74,19 @@ struct Run {
     double width = 0, scale = 0, label_noise = 0;  ///< learned
 };
 
+template <class Archive>
+void visit(Archive& archive, Run& run) {
+    archive("errors", run.errors);
+    archive("status", run.status);
+    archive("record", run.record);
+    archive("error", run.error);
+    archive("generalization", run.generalization);
+    archive("plugin_generalization", run.plugin_generalization);
+    archive("width", run.width);
+    archive("scale", run.scale);
+    archive("label_noise", run.label_noise);
+}
+
 /// The data without their prior: its law, or the label noise, is learned.
 Run learn_once(const Arguments& arguments, const model::Model& model, const data::Synthetic& problem,
                const estimators::AmpOptions& amp, ThreadPool& pool) {
@@ -94,9 +115,14 @@ Run learn_once(const Arguments& arguments, const model::Model& model, const data
 }
 
 Run run_once(const Arguments& arguments, const model::Model& model, const data::SyntheticOptions& synthetic,
-             Progress& progress, ThreadPool& pool) {
+             RunFile<Run>& store, Progress& progress, ThreadPool& pool) {
     const data::Synthetic problem = data::make_synthetic(model.priors(), model.channel(), synthetic, pool);
     estimators::AmpOptions options = arguments.amp.options;
+    if (!arguments.checkpoint.file.empty()) {
+        options.resume = store.take_next();
+        options.save_stride = arguments.checkpoint.every;
+        options.save = [&store](const data::SavedState& state) { store.save(state); };
+    }
     experiments::set_initial(arguments.initial, model, problem, synthetic.seed, options, pool);
     options.measure = [&](std::span<const linalg::Matrix> estimates) {
         return data::estimation_errors(model.channel().geometry(), estimates, problem.weights);
@@ -117,8 +143,10 @@ Run run_once(const Arguments& arguments, const model::Model& model, const data::
                                                        arguments.test_samples, synthetic.seed, pool);
         const estimators::Prediction prediction = estimators::predict(
             *test.tokens, test.keys(), result.estimates, result.predicted_error, model.channel(), pool);
-        run.generalization = estimators::mean_squared_distance(prediction.bayes_optimal, test.targets);
-        run.plugin_generalization = estimators::mean_squared_distance(prediction.plug_in, test.targets);
+        run.generalization = estimators::mean_squared_distance(prediction.bayes_optimal, test.targets,
+                                                               test.tokens->shares(), pool);
+        run.plugin_generalization =
+            estimators::mean_squared_distance(prediction.plug_in, test.targets, test.tokens->shares(), pool);
     }
     return run;
 }
@@ -181,6 +209,26 @@ Record summarise(const Arguments& arguments, double alpha, const std::vector<Run
     return point;
 }
 
+/// What it would take.
+int plan(const Arguments& arguments, const model::Model& model, const std::vector<double>& alphas,
+         const data::SyntheticOptions& synthetic, Report report, ThreadPool& pool) {
+    constexpr int usual_iterations = 80;
+    const auto trial = trial_of(model, synthetic, [&](const data::Synthetic& problem, ThreadPool& alone) {
+        return amp_seconds(model, problem, alone);
+    });
+    for (const double alpha : alphas) {
+        const double rows = arguments.dim,
+                     columns = static_cast<double>(model.laws().front()->columns(arguments.dim));
+        const auto size = problem_size(model, rows, std::round(alpha * rows * columns), synthetic.storage,
+                                       synthetic.precision);
+        Record point = {{"alpha", alpha}, {"dim", arguments.dim}, {"seeds", arguments.seeds}};
+        point.update(amp_forecast(size, std::min(usual_iterations, arguments.amp.options.max_iterations),
+                                  arguments.seeds, trial, pool));
+        report.points.push_back(std::move(point));
+    }
+    return arguments.publish(report);
+}
+
 int run(Arguments arguments) {
     data::SyntheticOptions synthetic;
     synthetic.dim = arguments.dim;
@@ -188,15 +236,19 @@ int run(Arguments arguments) {
     synthetic.precision = data::parse_precision("--precision", arguments.precision);
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
     arguments.amp.check();
+    arguments.checkpoint.check();
     arguments.learned = parse_learn(arguments);
     if (!arguments.learn.empty() && arguments.test_samples > 0) throw_conflict("--test-samples", "--learn");
     if (!arguments.learn.empty() && arguments.model.command.given("--initial"))
         throw_conflict("--initial", "--learn");
+    if (!arguments.learn.empty() && !arguments.checkpoint.file.empty())
+        throw_conflict("--checkpoint", "--learn");
     const experiments::Grid grid("--alpha", arguments.alpha);
     arguments.check_writable();
     check_writable(arguments.record);
+    check_writable(arguments.checkpoint.file);
     const model::Model model = arguments.model.make();
-    ThreadPool pool(arguments.thread_count());
+    ThreadPool pool(arguments.thread_count(), ranks());
     catch_interrupts();
 
     Report report{"amp", model::describe(model)}, iterations{"amp"};
@@ -216,15 +268,22 @@ int run(Arguments arguments) {
     theory::StateEvolutionOptions theory_options;
     theory_options.integration.pool = &pool;
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
+    if (arguments.dry_run) return plan(arguments, model, alphas, synthetic, report, pool);
+    RunFile<Run> store(arguments.checkpoint, report.configuration);
     Progress progress(arguments.quiet, alphas.size() * static_cast<std::size_t>(arguments.seeds));
+    std::size_t done = 0;  // runs of the checkpoint that were used
     for (const double alpha : alphas) {
         std::vector<Run> runs;
-        for (int i = 0; i < arguments.seeds && !interrupted(); ++i) {
+        for (int i = 0; i < arguments.seeds && !any_rank_interrupted(); ++i) {
             synthetic.alpha = alpha;
             synthetic.seed = arguments.seed + static_cast<std::uint64_t>(i);
-            Run run = run_once(arguments, model, synthetic, progress, pool);
+            if (done == store.finished().size()) {
+                Run now = run_once(arguments, model, synthetic, store, progress, pool);
+                if (now.status == Termination::stopped) break;  // a stopped run has no result
+                store.finish(std::move(now));
+            }
             progress.finish_item();
-            if (run.status == Termination::stopped) break;  // a stopped run has no result
+            Run run = store.finished()[done++];
             for (const estimators::AmpIteration& iteration : run.record) {
                 Record row = {{"alpha", alpha}, {"seed", synthetic.seed}};
                 row.update(estimators::values(iteration));
@@ -244,14 +303,15 @@ int run(Arguments arguments) {
     progress.clear();
     write_csv(arguments.record, iterations);
     if (!arguments.quiet) explain_differences(report, "AMP");
-    return arguments.publish(report);
+    return arguments.publish(report, is_success, arguments.checkpoint.remark());
 }
 
 }  // namespace
 
 void add_amp(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
-        "amp", "Approximate message passing on synthetic data, compared with the Bayes-optimal error", run);
+        "amp", "Approximate message passing on synthetic data, compared with the Bayes-optimal error", run,
+        Program::Runs::on_all_ranks);
     command.text("--alpha", arguments.alpha, "samples per d^2, as in `theory`", "GRID").required();
     arguments.model.add_channel_to(command);
     arguments.model.add_prior_to(command);
@@ -270,6 +330,9 @@ void add_amp(Program& program) {
     command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)");
     command.text("--precision", arguments.precision,
                  "precision of the tokens and of products with them: double or float");
+    arguments.checkpoint.add_to(command, "iterations");
+    command.flag("--dry-run", arguments.dry_run,
+                 "only estimate memory of a rank, operations and seconds, from trials of a few samples");
     command.text("--record", arguments.record, "CSV file of every iteration of every run", "FILE");
     arguments.add_to(command);
     command.footer(

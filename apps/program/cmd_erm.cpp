@@ -12,6 +12,8 @@
 #include "program/erm_options.hpp"
 #include "program/interrupt.hpp"
 #include "program/progress.hpp"
+#include "program/ranks.hpp"
+#include "program/run_file.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -22,6 +24,7 @@ struct Arguments : CommonArguments {
     std::string alpha, storage = "memory", precision = "double", solver = "automatic", record;
     int dim = 100, seeds = 1, test_samples = 0;
     estimators::ErmOptions training;
+    CheckpointArguments checkpoint;
 };
 
 using losses::least_regularization;
@@ -33,12 +36,30 @@ struct Run {
     std::vector<estimators::ErmIteration> record{};
 };
 
+template <class Archive>
+void visit(Archive& archive, Run& run) {
+    archive("error", run.error);
+    archive("training_loss", run.training_loss);
+    archive("zero_fraction", run.zero_fraction);
+    archive("kkt_residual", run.kkt_residual);
+    archive("iterations", run.iterations);
+    archive("seconds", run.seconds);
+    archive("generalization", run.generalization);
+    archive("status", run.status);
+    archive("record", run.record);
+}
+
 Run run_once(const Arguments& arguments, const model::Model& model, const losses::Loss& loss,
-             const data::SyntheticOptions& synthetic, double regularization, Progress& progress,
-             ThreadPool& pool) {
+             const data::SyntheticOptions& synthetic, double regularization, RunFile<Run>& store,
+             Progress& progress, ThreadPool& pool) {
     const data::Synthetic problem = data::make_synthetic(model.priors(), model.channel(), synthetic, pool);
     estimators::ErmOptions options = arguments.training;
     options.regularization = regularization;
+    if (!arguments.checkpoint.file.empty()) {
+        options.resume = store.take_next();
+        options.save_stride = arguments.checkpoint.every;
+        options.save = [&store](const data::SavedState& state) { store.save(state); };
+    }
     const auto measure = [&](const linalg::Matrix& estimate) {
         return data::estimation_error(estimate, problem.weights[0]);
     };
@@ -65,7 +86,8 @@ Run run_once(const Arguments& arguments, const model::Model& model, const losses
         const data::TestSet test = data::make_test_set(problem.weights, model.channel(),
                                                        arguments.test_samples, synthetic.seed, pool);
         const auto prediction = estimators::predict(*test.tokens, result.estimate, 0, model.channel(), pool);
-        run.generalization = estimators::mean_squared_distance(prediction.plug_in, test.targets);
+        run.generalization =
+            estimators::mean_squared_distance(prediction.plug_in, test.targets, test.tokens->shares(), pool);
     }
     return run;
 }
@@ -126,6 +148,7 @@ int run(Arguments arguments) {
     check_positive("--tolerance", training.tolerance);
     check_non_negative("--damping", training.damping);
     if (training.damping >= 1) throw_invalid("--damping", "below 1", training.damping);
+    arguments.checkpoint.check();
     arguments.erm.chosen();
     const auto regularizations = arguments.erm.regularizations();
     for (const auto& value : regularizations) {
@@ -140,10 +163,11 @@ int run(Arguments arguments) {
     const experiments::Grid grid("--alpha", arguments.alpha);
     arguments.check_writable();
     check_writable(arguments.record);
+    check_writable(arguments.checkpoint.file);
     const model::Model model = arguments.model.make();
     const auto loss = arguments.erm.make_loss(model.channel());
     const spectral::SpectralLaw& teacher = teacher_of(model);
-    ThreadPool pool(arguments.thread_count());
+    ThreadPool pool(arguments.thread_count(), ranks());
     catch_interrupts();
     theory::ErmOptions theory_options = arguments.erm.options({.pool = &pool});
     training.penalty = theory_options.penalty;
@@ -162,24 +186,31 @@ int run(Arguments arguments) {
                                  {"precision", arguments.precision},
                                  {"test_samples", arguments.test_samples}});
 
+    RunFile<Run> store(arguments.checkpoint, report.configuration);
     const auto curve = theory::make_curve(model.laws(), model.channel().geometry());
     const std::vector<double> alphas = grid.values(strong_recovery(*curve, model.channel()));
     Progress progress(arguments.quiet,
                       alphas.size() * regularizations.size() * static_cast<std::size_t>(arguments.seeds));
+    std::size_t done = 0;  // runs of the checkpoint that were used
     for (const auto& wanted : regularizations) {
         for (const double alpha : alphas) {
-            if (interrupted()) break;
+            if (any_rank_interrupted()) break;
             const double regularization =
                 wanted ? *wanted
                        : std::max(solve_optimal_erm(teacher, *loss, alpha, theory_options).regularization,
                                   least_regularization);
             std::vector<Run> runs;
-            for (int i = 0; i < arguments.seeds && !interrupted(); ++i) {
+            for (int i = 0; i < arguments.seeds && !any_rank_interrupted(); ++i) {
                 synthetic.alpha = alpha;
                 synthetic.seed = arguments.seed + static_cast<std::uint64_t>(i);
-                Run run = run_once(arguments, model, *loss, synthetic, regularization, progress, pool);
+                if (done == store.finished().size()) {
+                    Run now =
+                        run_once(arguments, model, *loss, synthetic, regularization, store, progress, pool);
+                    if (now.status == Termination::stopped) break;  // a stopped run has no result
+                    store.finish(std::move(now));
+                }
                 progress.finish_item();
-                if (run.status == Termination::stopped) break;  // a stopped run has no result
+                Run run = store.finished()[done++];
                 for (const estimators::ErmIteration& iteration : run.record) {
                     Record row = {
                         {"alpha", alpha}, {"regularization", regularization}, {"seed", synthetic.seed}};
@@ -197,7 +228,7 @@ int run(Arguments arguments) {
     progress.clear();
     write_csv(arguments.record, iterations);
     if (!arguments.quiet) explain_differences(report, "training");
-    return arguments.publish(report);
+    return arguments.publish(report, is_success, arguments.checkpoint.remark());
 }
 
 }  // namespace
@@ -206,7 +237,7 @@ void add_erm(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
         "erm",
         "Attention trained with weight decay on synthetic data, solved to its minimum, beside its theory",
-        run);
+        run, Program::Runs::on_all_ranks);
     command.text("--alpha", arguments.alpha, "samples per d^2, as in `theory`", "GRID").required();
     arguments.erm.add_to(command);
     arguments.model.add_channel_to(command, ModelArguments::Channels::smooth);
@@ -226,6 +257,7 @@ void add_erm(Program& program) {
     command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)");
     command.text("--precision", arguments.precision,
                  "precision of the tokens and of products with them: double or float");
+    arguments.checkpoint.add_to(command, "iterations");
     command.text("--record", arguments.record, "CSV file of every iteration of every run", "FILE");
     arguments.add_to(command);
     command.footer(

@@ -11,9 +11,11 @@
 #include "bayesaim/spectral/bump_law.hpp"
 
 #include "program/commands.hpp"
+#include "program/dry_run.hpp"
 #include "program/interrupt.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
+#include "program/ranks.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -25,7 +27,7 @@ struct Arguments : CommonArguments {
     std::string file;
     AmpArguments amp;
     double holdout = 0.1;
-    bool tokens_as_given = false;
+    bool tokens_as_given = false, dry_run = false;
     std::vector<Family> families = {Family::given};  // the candidates for the law of S
 };
 
@@ -236,6 +238,29 @@ int conclude(const Arguments& arguments, const estimators::FitResult& result, co
                      fmt::format("the last estimate is in '{}'", arguments.output));
 }
 
+/// What it would take: a run of AMP for each prior that is tried on the held-out samples, and the last one.
+int plan(const Arguments& arguments, const model::Model& model, const data::DatasetHeader& header) {
+    constexpr int usual_iterations = 80;
+    ThreadPool pool(arguments.thread_count(), ranks());
+    const auto trial = trial_of(model, {}, [&](const data::Synthetic& problem, ThreadPool& alone) {
+        return amp_seconds(model, problem, alone);
+    });
+    const double tried = model.layers() > 1 || share_held_out(arguments, header.samples) == 0
+                             ? 0
+                             : static_cast<double>(arguments.families.size());
+    const auto size =
+        problem_size(model, static_cast<double>(header.dim), static_cast<double>(header.samples),
+                     data::TokenStorage::memory, data::Precision::double_precision);
+    Report report{"fit", model::describe(model)};
+    report.configuration["file"] = arguments.file;
+    Record point = {{"dim", header.dim}};
+    point.update(amp_forecast(size, std::min(usual_iterations, arguments.amp.options.max_iterations),
+                              tried + 1, trial, pool));
+    report.points.push_back(std::move(point));
+    publish(report, arguments.format, "");
+    return 0;
+}
+
 int run(Arguments arguments) {
     arguments.amp.check();
     if (arguments.holdout != 0) check_between("--holdout", arguments.holdout, 0, 0.9);
@@ -246,9 +271,11 @@ int run(Arguments arguments) {
     choose_families(attributes, arguments);
     const model::Model model = arguments.model.make();
     const bool symmetric = model.channel().geometry().symmetric();
-    const data::DatasetContents contents = data::read_dataset(arguments.file, model.channel());
+    if (arguments.dry_run) return plan(arguments, model, header);
+    const data::DatasetContents contents =
+        data::read_dataset(arguments.file, model.channel(), data::Outputs::required, ranks());
     if (!arguments.quiet) remark_on(attributes, arguments);
-    ThreadPool pool(arguments.thread_count());
+    ThreadPool pool(arguments.thread_count(), ranks());
     Progress progress(arguments.quiet, 1);
     catch_interrupts();
 
@@ -271,6 +298,7 @@ int run(Arguments arguments) {
         estimators::fit(contents.data, channel_of, arguments.model.options.channel_options.label_noise,
                         model.laws(), options, pool);
     progress.clear();
+    any_rank_interrupted();  // all ranks, if one was
     if (result.estimates.empty()) return exit_code(true, interrupted(), "nothing was written");
     if (result.beta) arguments.model.options.channel_options.beta = *result.beta;
     const auto channel = channel_of(result.label_noise);
@@ -303,7 +331,7 @@ int run(Arguments arguments) {
     estimate.attributes["iterations"] = static_cast<std::uint64_t>(result.iterations);
     estimate.attributes["status"] = status;
     estimate.attributes["verdict"] = result.verdict.text;
-    data::write_estimate(arguments.output, estimate);
+    if (speaks()) data::write_estimate(arguments.output, estimate);
 
     Report report{"fit", description};
     report.configuration["file"] = arguments.file;
@@ -325,7 +353,8 @@ int run(Arguments arguments) {
         point["measured_error"] = error.trace();
         if (channel->components() > 1) point["measured_layer_errors"] = linalg::diagonal_value(error);
     }
-    point["training_fit"] = estimators::mean_squared_distance(fitted.plug_in, outputs);
+    point["training_fit"] =
+        estimators::mean_squared_distance(fitted.plug_in, outputs, contents.data.shares(), pool);
     point["iterations"] = result.iterations;
     if (arguments.format == "table") {
         report.summary = in_words(result, learned);
@@ -342,7 +371,8 @@ int run(Arguments arguments) {
 
 void add_fit(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
-        "fit", "Estimate the weight matrices of a dataset file by approximate message passing", run);
+        "fit", "Estimate the weight matrices of a dataset file by approximate message passing", run,
+        Program::Runs::on_all_ranks);
     command.text("file", arguments.file, "HDF5 or npz file: tokens, outputs (softmax: log_outputs)", "FILE")
         .required();
     arguments.model.learnable = true;
@@ -357,6 +387,8 @@ void add_fit(Program& program) {
     command.flag("--tokens-as-given", arguments.tokens_as_given,
                  "no whitening of the tokens, no linear terms of the indices");
     arguments.amp.add_to(command);
+    command.flag("--dry-run", arguments.dry_run,
+                 "only estimate memory of a rank, operations and seconds, from trials of a few samples");
     arguments.add_to(command);
     command.option("--seed").description("seed of the choice of held-out samples");
     command.option("--output")

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -11,10 +10,12 @@
 #include "bayesaim/theory/thresholds.hpp"
 
 #include "program/commands.hpp"
-#include "program/gd_runs.hpp"
+#include "program/dry_run.hpp"
 #include "program/interrupt.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
+#include "program/ranks.hpp"
+#include "program/run_file.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -22,18 +23,47 @@ namespace {
 struct Arguments : CommonArguments {
     ModelArguments model;  // the prior is wishart: teacher and student are W W'
     double width = 1;
-    std::string alpha, optimizer = "adam", precision = "float", record, starts_record, checkpoint;
+    std::string alpha, optimizer = "adam", precision = "float", record, starts_record;
+    CheckpointArguments checkpoint{.file = {}, .every = 100};
     double student_width = 0;  // default: the teacher's
-    int dim = 100, seeds = 1, starts = 1, batch_size = 0, checkpoint_every = 100;
-    bool no_amp = false, resume = false;
+    int dim = 100, seeds = 1, starts = 1, batch_size = 0;
+    std::string divide = "automatic";
+    bool no_amp = false, dry_run = false;
     estimators::GradientDescentOptions descent;
 };
+
+/// A finished run: one seed at one alpha.
+struct GdRun {
+    std::vector<double> errors,
+        averaged;  ///< of each start, and of the mean of the first ones; NaN: diverged
+    std::vector<std::vector<estimators::DescentStep>> records{};
+    std::vector<int> steps{};
+    std::vector<Termination> ends{};
+    double seconds_per_step = 0;
+    std::optional<double> amp_error{};
+    std::optional<double> training_objective{};  ///< mean over starts; with weight decay only
+    Termination status = Termination::stopped;
+};
+
+template <class Archive>
+void visit(Archive& archive, GdRun& run) {
+    archive("errors", run.errors);
+    archive("averaged", run.averaged);
+    archive("records", run.records);
+    archive("steps", run.steps);
+    archive("ends", run.ends);
+    archive("seconds_per_step", run.seconds_per_step);
+    archive("amp_error", run.amp_error);
+    archive("training_objective", run.training_objective);
+    archive("status", run.status);
+}
 
 // ---- settings -----------------------------------------------------------------------------------------
 
 void check(const Arguments& arguments) {
     const auto& descent = arguments.descent;
     check_one_of("--optimizer", arguments.optimizer, {"adam", "gd"});
+    check_one_of("--divide", arguments.divide, {"automatic", "samples", "starts"});
     for (const char* option : {"--beta1", "--beta2", "--epsilon"}) {
         if (arguments.optimizer != "adam" && arguments.model.command.given(option))
             throw_inapplicable(option, "--optimizer adam",
@@ -51,9 +81,7 @@ void check(const Arguments& arguments) {
     check_non_negative("--weight-decay", descent.weight_decay);
     check_non_negative("--gradient-tolerance", descent.gradient_tolerance);
     check_non_negative("--loss-tolerance", descent.loss_tolerance);
-    if (arguments.resume && arguments.checkpoint.empty()) throw_missing("--resume", "--checkpoint FILE");
-    if (!arguments.resume && !arguments.checkpoint.empty() && std::filesystem::exists(arguments.checkpoint))
-        throw_invalid("--checkpoint", "a new file, or used with --resume", arguments.checkpoint);
+    arguments.checkpoint.check();
 }
 
 Record describe_run(const Arguments& arguments, const model::Model& model) {
@@ -70,7 +98,7 @@ Record describe_run(const Arguments& arguments, const model::Model& model) {
                      {"learning_rate", descent.learning_rate}});
     if (arguments.optimizer == "adam")
         settings.update({{"beta1", descent.beta1}, {"beta2", descent.beta2}, {"epsilon", descent.epsilon}});
-    if (descent.weight_decay > 0) {  // not stated without: checkpoints of before stay valid
+    if (descent.weight_decay > 0) {
         const int factors = model.channel().geometry().symmetric() ? 1 : 2;
         settings.update(
             {{"weight_decay", descent.weight_decay},
@@ -86,11 +114,17 @@ Record describe_run(const Arguments& arguments, const model::Model& model) {
     return settings;
 }
 
+/// Among several ranks: starts need no exchange, but each rank all samples. Mini-batches take samples from anywhere.
+bool divides_starts(const Arguments& arguments) {
+    if (arguments.divide != "automatic") return arguments.divide == "starts";
+    return arguments.starts >= ranks().size() || arguments.batch_size > 0;
+}
+
 // ---- one run ------------------------------------------------------------------------------------------
 
 /// Returns a run of status `stopped` if it was interrupted.
 GdRun run_once(const Arguments& arguments, const model::Model& model, double alpha, std::uint64_t seed,
-               GdRuns& store, Progress& progress, ThreadPool& pool) {
+               RunFile<GdRun>& store, Progress& progress, ThreadPool& pool) {
     const data::Synthetic problem = data::make_synthetic(
         model.priors(), model.channel(), {.dim = arguments.dim, .alpha = alpha, .seed = seed}, pool);
     const auto measure = [&](const linalg::Matrix& estimate) {
@@ -101,9 +135,10 @@ GdRun run_once(const Arguments& arguments, const model::Model& model, double alp
     options.descent.seed = seed;
     options.descent.measure = measure;
     options.starts = arguments.starts;
-    options.resume = store.take_descents();
+    options.starts_over = divides_starts(arguments) ? &ranks() : nullptr;
+    if (const auto state = store.take_next()) load(*state, "descents", options.resume);
     int saved = options.resume.empty() ? 0 : options.resume.front().step;
-    options.progress_stride = std::min(10, arguments.checkpoint_every);
+    options.progress_stride = std::min(10, arguments.checkpoint.every);
     options.progress = [&](const std::vector<estimators::Descent>& descents) {
         int furthest = 0;
         for (const auto& descent : descents) furthest = std::max(furthest, descent.step);
@@ -111,9 +146,11 @@ GdRun run_once(const Arguments& arguments, const model::Model& model, double alp
         progress.update(static_cast<double>(furthest) / options.descent.max_steps,
                         fmt::format("alpha {:g}, seed {}, step {}, loss {:.4g}", alpha, seed, furthest,
                                     record.empty() ? 0 : record.back().loss));
-        if (interrupted() || furthest >= saved + arguments.checkpoint_every) {
+        if (interrupted() || furthest >= saved + arguments.checkpoint.every) {
             saved = furthest;
-            store.save(descents);
+            data::SavedState state;
+            save(state, "descents", descents);
+            store.save(std::move(state));
         }
         return !interrupted();
     };
@@ -121,7 +158,7 @@ GdRun run_once(const Arguments& arguments, const model::Model& model, double alp
 
     GdRun run;
     run.status = result.status;
-    if (interrupted()) run.status = Termination::stopped;
+    if (any_rank_interrupted()) run.status = Termination::stopped;
     if (run.status == Termination::stopped) return run;
     const estimators::StartErrors errors = measure_starts(result.descents, measure);
     run.errors = errors.each;
@@ -206,6 +243,49 @@ bool as_asked(const Arguments& arguments, std::string_view status) {
     return is_success(status) || (by_steps && status == to_string(Termination::iteration_limit));
 }
 
+/// What it would take.
+int plan(const Arguments& arguments, const model::Model& model, const std::vector<double>& alphas,
+         Report report, ThreadPool& pool) {
+    const auto trial = trial_of(model, {}, [&](const data::Synthetic& problem, ThreadPool& alone) {
+        estimators::GradientDescentOptions options = arguments.descent;
+        options.width = std::max<Eigen::Index>(
+            1, options.width * problem.data.tokens->dim() / static_cast<Eigen::Index>(arguments.dim));
+        options.batch_size = 0;
+        const auto descent = make_gradient_descent(problem.data, model.channel(), options, alone);
+        auto start = descent->start(0);
+        constexpr int steps = 3;
+        // Starts run one per thread, or one after the other with all threads.
+        descent->advance(start, steps, &alone);
+        return start.seconds / steps;
+    });
+    const bool by_starts = divides_starts(arguments);
+    const int all = ranks().size(),
+              own_starts = by_starts ? (arguments.starts + all - 1) / all : arguments.starts;
+    const double columns =
+        static_cast<double>(arguments.descent.width) * (model.channel().geometry().symmetric() ? 1 : 2);
+    const double number = arguments.descent.precision == data::Precision::float_precision ? 4 : 8;
+    for (const double alpha : alphas) {
+        const double dim = arguments.dim;
+        auto size = problem_size(model, dim, std::round(alpha * dim * dim), data::TokenStorage::memory,
+                                 data::Precision::double_precision);
+        const double batch =
+            arguments.batch_size > 0 ? std::min<double>(arguments.batch_size, size.samples) : 0;
+        auto of_step = size;
+        if (batch > 0) of_step.samples = batch;
+        const auto forecast =
+            experiments::forecast(of_step, experiments::gd_operations_per_sample(size, columns),
+                                  number * dim * columns, trial, pool);
+        Record point = {{"alpha", alpha}, {"dim", arguments.dim}, {"seeds", arguments.seeds}};
+        point.update(describe(size, forecast,
+                              experiments::gd_bytes(size, columns, arguments.starts, number, pool.threads(),
+                                                    by_starts ? 1 : static_cast<std::size_t>(all)),
+                              static_cast<double>(arguments.descent.max_steps) * own_starts, arguments.seeds,
+                              pool));
+        report.points.push_back(std::move(point));
+    }
+    return arguments.publish(report);
+}
+
 int run(Arguments arguments) {
     check(arguments);
     arguments.model.options.widths = {arguments.width};
@@ -219,23 +299,24 @@ int run(Arguments arguments) {
     const experiments::Grid grid("--alpha", arguments.alpha);
     const model::Model model = arguments.model.make();
     Report report{"gd", describe_run(arguments, model)}, history{"gd"}, starts{"gd"};
-    GdRuns store(arguments.checkpoint, arguments.resume, report.configuration);
     arguments.check_writable();
-    for (const std::string& file : {arguments.record, arguments.starts_record, arguments.checkpoint})
+    for (const std::string& file : {arguments.record, arguments.starts_record, arguments.checkpoint.file})
         check_writable(file);
     const auto made = theory::make_curve(model.laws(), model.channel().geometry());
     const theory::EstimationCurve& curve = *made;
-    ThreadPool pool(arguments.thread_count());
+    ThreadPool pool(arguments.thread_count(), divides_starts(arguments) ? one_process() : ranks());
     catch_interrupts();
 
     theory::StateEvolutionOptions theory_options;
     theory_options.integration.pool = &pool;
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
     const auto seeds = static_cast<std::size_t>(arguments.seeds);
+    if (arguments.dry_run) return plan(arguments, model, alphas, std::move(report), pool);
+    RunFile<GdRun> store(arguments.checkpoint, report.configuration);
     Progress progress(arguments.quiet, alphas.size() * seeds);
-    for (std::size_t point = 0; point < alphas.size() && !interrupted(); ++point) {
+    for (std::size_t point = 0; point < alphas.size() && !any_rank_interrupted(); ++point) {
         const double alpha = alphas[point];
-        for (std::size_t i = 0; i < seeds && !interrupted(); ++i) {
+        for (std::size_t i = 0; i < seeds && !any_rank_interrupted(); ++i) {
             const std::uint64_t seed = arguments.seed + i;
             if (store.finished().size() <= point * seeds + i) {
                 GdRun run = run_once(arguments, model, alpha, seed, store, progress, pool);
@@ -257,10 +338,7 @@ int run(Arguments arguments) {
     write_csv(arguments.record, history);
     write_csv(arguments.starts_record, starts);
     const auto good = [&](std::string_view status) { return as_asked(arguments, status); };
-    return arguments.publish(report, good,
-                             arguments.checkpoint.empty()
-                                 ? "the finished points are above"
-                                 : "the finished points are above; --resume goes on with the rest");
+    return arguments.publish(report, good, arguments.checkpoint.remark());
 }
 
 }  // namespace
@@ -270,7 +348,7 @@ void add_gd(Program& program) {
         program.add_command<Arguments>("gd",
                                        "Gradient descent and its average over starts on synthetic data, "
                                        "compared with AMP and the Bayes-optimal error",
-                                       run);
+                                       run, Program::Runs::on_all_ranks);
     command.text("--alpha", arguments.alpha, "samples per d^2, as in `theory`", "GRID").required();
     arguments.model.add_channel_to(command, ModelArguments::Channels::smooth);
     command.number("--width", arguments.width, "width ratio rho = r/d of the teacher");
@@ -281,6 +359,9 @@ void add_gd(Program& program) {
     command.count("--dim", arguments.dim, 2, "dimension d");
     command.count("--seeds", arguments.seeds, 1, "number of independent problems");
     command.count("--starts", arguments.starts, 1, "random starts M per problem; S is averaged over them");
+    command.text("--divide", arguments.divide,
+                 "what ranks of mpirun divide: samples, starts (each rank keeps all samples), or automatic:\n"
+                 "starts if there are as many as ranks");
     auto& descent = arguments.descent;
     command.count("--steps", descent.max_steps, 1, "maximum number of steps");
     command.text("--optimizer", arguments.optimizer, "adam, or gd (plain)");
@@ -300,10 +381,9 @@ void add_gd(Program& program) {
     command.count("--record-every", descent.record_stride, 1, "steps between rows of --record");
     command.text("--starts-record", arguments.starts_record,
                  "CSV file: the error of every start, and of the average as starts are added", "FILE");
-    command.text("--checkpoint", arguments.checkpoint,
-                 "HDF5 file of the unfinished run, for --resume after a crash", "FILE");
-    command.count("--checkpoint-every", arguments.checkpoint_every, 1, "steps between checkpoints");
-    command.flag("--resume", arguments.resume, "continue from the checkpoint; the result has the same bits");
+    arguments.checkpoint.add_to(command, "steps");
+    command.flag("--dry-run", arguments.dry_run,
+                 "only estimate memory of a rank, operations and seconds, from trials of a few samples");
     command.flag("--no-amp", arguments.no_amp, "do not run AMP on the same data");
     arguments.add_to(command);
     command.footer(

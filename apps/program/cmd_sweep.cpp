@@ -8,6 +8,7 @@
 #include "bayesaim/experiments/sweep.hpp"
 
 #include "program/commands.hpp"
+#include "program/ranks.hpp"
 #include "program/study.hpp"
 
 namespace bayesaim::program {
@@ -39,7 +40,8 @@ int run(const Arguments& arguments) {
     const experiments::Experiment experiment = experiments::read_experiment(arguments.file);
     const experiments::SweepOptions options{.shard = experiments::parse_shard("--shard", arguments.shard),
                                             .retry_failed = arguments.retry_failed,
-                                            .threads = arguments.thread_count()};
+                                            .threads = arguments.thread_count(),
+                                            .ranks = &ranks()};
     std::filesystem::path directory = arguments.directory;
     if (directory.empty()) {
         directory = std::filesystem::path("results") / experiment.name;
@@ -47,6 +49,7 @@ int run(const Arguments& arguments) {
             directory += fmt::format("-shard-{}-of-{}", options.shard.index, options.shard.count);
         }
     }
+    if (arguments.dry_run && !speaks()) return 0;
     if (arguments.dry_run) return plan(arguments, experiment, directory, options);
 
     const experiments::SweepResult result =
@@ -64,7 +67,7 @@ int run(const Arguments& arguments) {
 void add_sweep(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
         "sweep", "Run a study from a TOML file: theory and algorithms over grids; can be killed and resumed",
-        run);
+        run, Program::Runs::on_all_ranks);
     std::string known;
     for (const experiments::EstimatorEntry& entry : experiments::estimator_table())
         known += fmt::format("\n  {}: {}", entry.name, entry.summary);

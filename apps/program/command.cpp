@@ -10,6 +10,8 @@
 
 #include "bayesaim/core/checks.hpp"
 
+#include "program/ranks.hpp"
+
 namespace bayesaim::program {
 namespace {
 
@@ -190,9 +192,13 @@ Program::Program(const std::string& name, const std::string& description, const 
 Program::~Program() = default;
 
 Command Program::add_action(const std::string& name, const std::string& description,
-                            const std::function<int()>& action) {
+                            const std::function<int()>& action, Runs runs) {
     CLI::App* command = app_->add_subcommand(name, description);
-    actions_[command] = action;
+    // One exit code is enough.
+    actions_[command] = [=] {
+        const int code = speaks() || runs == Runs::on_all_ranks ? action() : 0;
+        return speaks() ? code : 0;
+    };
     return Command(command);
 }
 

@@ -69,12 +69,17 @@ class Program {
     Program(const std::string& name, const std::string& description, const std::string& version);
     ~Program();
 
+    /// Which of the ranks that a launcher started run a command.
+    enum class Runs { on_first_rank, on_all_ranks };
+
     /// Adds a command, with arguments that its options set. `action` takes them and returns the exit code.
     template <class Arguments, class Action>
     std::pair<Command, Arguments&> add_command(const std::string& name, const std::string& description,
-                                               Action action) {
+                                               Action action, Runs runs = Runs::on_first_rank) {
         auto arguments = std::make_shared<Arguments>();
-        return {add_action(name, description, [=] { return action(*arguments); }), *arguments};
+        return {add_action(
+                    name, description, [=] { return action(*arguments); }, runs),
+                *arguments};
     }
     /// Runs the command that the command line names; returns its exit code. Throws InvalidArgument for wrong
     /// arguments.
@@ -82,7 +87,7 @@ class Program {
 
   private:
     Command add_action(const std::string& name, const std::string& description,
-                       const std::function<int()>& action);
+                       const std::function<int()>& action, Runs runs);
 
     std::unique_ptr<CLI::App> app_;
     std::map<const CLI::App*, std::function<int()>> actions_;

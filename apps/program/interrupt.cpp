@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "program/ranks.hpp"
+
 namespace bayesaim::program {
 namespace {
 
@@ -34,6 +36,11 @@ void catch_interrupts() {
 void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
 bool interrupted() { return interrupt_flag != 0; }
+
+bool any_rank_interrupted() {
+    if (any_rank(ranks(), interrupted())) interrupt_flag = 1;
+    return interrupted();
+}
 
 int exit_code(bool good, bool stopped, std::string_view remark) {
     if (!stopped) return good ? 0 : 2;

@@ -11,6 +11,8 @@ inline constexpr int interrupted_exit_code = 130;
 /// error. A second Ctrl-C ends the program at once.
 void catch_interrupts();
 bool interrupted();
+/// Whether any rank was. All ranks ask together, and from then on all were.
+bool any_rank_interrupted();
 
 /// The exit code of a command: 0 if its results are good, 2 if not; 130 if it was stopped, which is then
 /// said together with a remark.

@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "bayesaim/core/version.hpp"
@@ -13,15 +13,11 @@
 
 #include "program/commands.hpp"
 #include "program/interrupt.hpp"
+#include "program/ranks.hpp"
 
 namespace {
 
 constexpr int bad_usage = 1;
-
-int fail(const char* message) {
-    fmt::print(stderr, "bayesaim: {}\n", message);
-    return bad_usage;
-}
 
 /// See linalg::better_blas_kernels. If execv fails, this process continues with the slower kernels.
 void start_again_with_better_kernels(char** argv) {
@@ -37,7 +33,9 @@ void start_again_with_better_kernels(char** argv) {
 int main(int argc, char** argv) {
     start_again_with_better_kernels(argv);
     using namespace bayesaim::program;
+    std::unique_ptr<bayesaim::Communicator> ranks;
     try {
+        ranks = join_ranks();
         Program program(
             "bayesaim",
             "Bayes-optimal learning of attention: exact errors, and the algorithms that reach them.",
@@ -49,11 +47,10 @@ int main(int argc, char** argv) {
         }
         return program.run(argc, argv);
     } catch (const Interrupted& interruption) {
-        fail(interruption.what());
-        return interrupted_exit_code;
+        return fail(interruption.what(), interrupted_exit_code);
     } catch (const std::bad_alloc&) {
-        return fail("not enough memory for problems of this size");
+        return fail("not enough memory for problems of this size", bad_usage);
     } catch (const std::exception& error) {
-        return fail(error.what());
+        return fail(error.what(), bad_usage);
     }
 }

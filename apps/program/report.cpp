@@ -18,6 +18,8 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/version.hpp"
 
+#include "program/ranks.hpp"
+
 namespace bayesaim::program {
 namespace {
 
@@ -174,10 +176,12 @@ void explain_differences(const Report& report, std::string_view what) {
 std::string to_json_text(const Record& record) { return to_json(record).dump(); }
 
 void write_csv(const std::string& file, const Report& report) {
+    if (!speaks()) return;
     if (!file.empty() && !report.points.empty()) write_whole(file, format_csv(report));
 }
 
 void check_writable(const std::string& file) {
+    if (!speaks()) return;
     if (file.empty()) return;
     if (std::filesystem::is_directory(file)) throw_unwritable(file, EISDIR);
     const std::string partial = fmt::format("{}.{}.part", file, getpid());
@@ -190,6 +194,7 @@ void check_writable(const std::string& file) {
 }
 
 void check_output_file(const std::string& output, const std::vector<std::string>& inputs) {
+    if (!speaks()) return;
     namespace fs = std::filesystem;
     std::error_code ignored;
     for (const std::string& input : inputs) {
@@ -203,6 +208,7 @@ void check_output_file(const std::string& output, const std::vector<std::string>
 }
 
 void publish(const Report& report, const std::string& format, const std::string& output) {
+    if (!speaks()) return;
     const std::string text = format == "json"  ? format_json(report)
                              : format == "csv" ? format_csv(report)
                                                : format_table(report);

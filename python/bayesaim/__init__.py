@@ -48,6 +48,7 @@ from ._data import *  # noqa: E402, F403
 from ._estimators import *  # noqa: E402, F403
 from ._experiments import *  # noqa: E402, F403
 from ._fit import *  # noqa: E402, F403
+from ._ranks import *  # noqa: E402, F403
 from ._results import *  # noqa: E402, F403
 from ._spectral import *  # noqa: E402, F403
 from ._theory import *  # noqa: E402, F403
@@ -96,6 +97,7 @@ __all__ += _data.__all__
 __all__ += _estimators.__all__
 __all__ += _experiments.__all__
 __all__ += _fit.__all__
+__all__ += _ranks.__all__
 __all__ += _results.__all__
 __all__ += _spectral.__all__
 __all__ += _theory.__all__

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/saved_state.hpp"
 #include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/estimators/averaged_gradient_descent.hpp"
-#include "bayesaim/estimators/descent_checkpoint.hpp"
 #include "bayesaim/estimators/prediction.hpp"
 #include "bayesaim/experiments/estimator_table.hpp"
 
@@ -151,7 +151,7 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel, const
     options.descent = descent;
     options.starts = starts;
     options.progress_stride = std::min(options.progress_stride, checkpoint.every);
-    if (checkpoint.resume) options.resume = estimators::read_descent_checkpoint(checkpoint.file).descents;
+    if (checkpoint.resume) load(data::read_checkpoint(checkpoint.file).state, "descents", options.resume);
     int saved = furthest_step(options.resume);
     options.progress = [&](const std::vector<estimators::Descent>& descents) {
         double steps = 0, loss = 0;
@@ -166,7 +166,9 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel, const
             watch.report(steps / count, descent.max_steps, fmt::format("mean loss {:.6g}", loss / count));
         const int furthest = furthest_step(descents);
         if (!checkpoint.file.empty() && (!go || !running || furthest >= saved + checkpoint.every)) {
-            estimators::write_descent_checkpoint(checkpoint.file, {checkpoint.settings, "", descents});
+            data::Checkpoint made{checkpoint.settings};
+            save(made.state, "descents", descents);
+            data::write_checkpoint(checkpoint.file, made);
             saved = furthest;
         }
         return go;
@@ -239,8 +241,8 @@ void bind_estimators(py::module_& module) {
     py::class_<Checkpoint>(module, "Checkpoint")
         .def(py::init<std::string, std::string, int, bool>(), "file"_a, "settings"_a, "every"_a, "resume"_a);
     module.def(
-        "checkpoint_settings",
-        [](const std::string& file) { return estimators::read_descent_checkpoint(file).settings; }, "file"_a);
+        "checkpoint_settings", [](const std::string& file) { return data::read_checkpoint(file).settings; },
+        "file"_a);
     module.def(
         "student_columns",
         [](double width, Eigen::Index dim) {

@@ -5,8 +5,20 @@
 
 #include "binding.hpp"
 
+namespace bayesaim::python {
+namespace {
+
+std::unique_ptr<Communicator> joined;  // guarded by the interpreter's lock
+
+}  // namespace
+
+Communicator& ranks() { return joined ? *joined : one_process(); }
+
+}  // namespace bayesaim::python
+
 PYBIND11_MODULE(_core, module) {
     namespace py = pybind11;
+    using namespace pybind11::literals;
     using namespace bayesaim;
     module.doc() = "Bayes-optimal learning of attention: the compiled library behind the module bayesaim.";
     module.def("version", [] { return std::string(version()); });
@@ -17,6 +29,12 @@ PYBIND11_MODULE(_core, module) {
         const char* kernels = linalg::better_blas_kernels();
         return kernels != nullptr ? std::optional<std::string>(kernels) : std::nullopt;
     });
+    module.def(
+        "join_ranks",
+        [](std::uintptr_t address) {
+            python::joined = address == 0 ? nullptr : given_mpi(reinterpret_cast<const void*>(address));
+        },
+        "communicator"_a);
     python::bind_spectral(module);
     python::bind_priors(module);
     python::bind_channels(module);

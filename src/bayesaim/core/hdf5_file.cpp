@@ -27,15 +27,15 @@ std::size_t size_of_sample(const Sizes& sizes) {
     return std::accumulate(sizes.begin() + 1, sizes.end(), std::size_t{1}, std::multiplies<>());
 }
 
-/// Moves all samples (rows, of a matrix) between memory and a dataset, about four megabytes at a time, with
+/// Moves samples (rows, of a matrix) between memory and a dataset, about four megabytes at a time, with
 /// H5Dread or H5Dwrite in `move`. Returns whether every call succeeded.
-bool move_samples(const Handle& dataset, const Sizes& sizes,
+bool move_samples(const Handle& dataset, const Sizes& sizes, Range samples,
                   const std::function<herr_t(Range samples, hid_t memory, hid_t file)>& move) {
-    const std::size_t samples = sizes[0], per_sample = size_of_sample(sizes);
+    const std::size_t per_sample = size_of_sample(sizes);
     const std::size_t block_size = std::max<std::size_t>((std::size_t{1} << 19) / per_sample, 1);
     bool success = true;
-    for (std::size_t block = 0; success && block < block_count(samples, block_size); ++block) {
-        const Range range = block_range(samples, block_size, block);
+    for (std::size_t block = 0; success && block < block_count(samples.size(), block_size); ++block) {
+        const Range range = block_within(samples, block_size, block);
         std::vector<hsize_t> start(sizes.size(), 0), count(sizes.begin(), sizes.end());
         start[0] = range.begin;
         count[0] = range.size();
@@ -119,19 +119,25 @@ class Hdf5Values final : public StoredValues {
   public:
     Hdf5Values(Handle handle, Sizes sizes) : handle_(std::move(handle)), sizes_(std::move(sizes)) {}
 
-    bool read(double* out, const Done& done) const override { return read_as(H5T_NATIVE_DOUBLE, out, done); }
-    bool read(float* out, const Done& done) const override { return read_as(H5T_NATIVE_FLOAT, out, done); }
+    bool read(Range samples, double* out, const Done& done) const override {
+        return read_as(H5T_NATIVE_DOUBLE, samples, out, done);
+    }
+    bool read(Range samples, float* out, const Done& done) const override {
+        return read_as(H5T_NATIVE_FLOAT, samples, out, done);
+    }
 
   private:
     template <class Scalar>
-    bool read_as(hid_t type, Scalar* out, const Done& done) const {
+    bool read_as(hid_t type, Range samples, Scalar* out, const Done& done) const {
         const bool matrix = sizes_.size() == 2;
-        const bool success = move_samples(handle_, sizes_, [&](Range range, hid_t memory, hid_t file) {
-            Scalar* first = out + range.begin * size_of_sample(sizes_);
-            const herr_t status = H5Dread(handle_.get(), type, memory, file, H5P_DEFAULT, first);
-            if (status >= 0 && !matrix) done(range);
-            return status;
-        });
+        if (matrix) samples = {0, sizes_[0]};  // its rows
+        const bool success =
+            move_samples(handle_, sizes_, samples, [&](Range range, hid_t memory, hid_t file) {
+                Scalar* first = out + (range.begin - samples.begin) * size_of_sample(sizes_);
+                const herr_t status = H5Dread(handle_.get(), type, memory, file, H5P_DEFAULT, first);
+                if (status >= 0 && !matrix) done(range);
+                return status;
+            });
         if (success && matrix) done({0, 1});
         return success;
     }
@@ -172,7 +178,8 @@ void Hdf5Writer::write(const char* name, const Shape& shape, Precision precision
         H5Dcreate2(handle_.get(), name, type, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
         H5Dclose);
     check(dataset.valid());
-    check(move_samples(dataset, {sizes.begin(), sizes.end()}, [&](Range range, hid_t memory, hid_t file) {
+    const Sizes all(sizes.begin(), sizes.end());
+    check(move_samples(dataset, all, {0, all[0]}, [&](Range range, hid_t memory, hid_t file) {
         return H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, memory, file, H5P_DEFAULT, fill(range));
     }));
     check(dataset.close());
@@ -242,6 +249,16 @@ StoredArray Hdf5Reader::open(const std::string& name, const std::string& title) 
     result.sizes.assign(sizes.begin(), sizes.end());
     result.values = std::make_shared<Hdf5Values>(std::move(handle), result.sizes);
     return result;
+}
+
+std::vector<std::string> Hdf5Reader::names() const {
+    std::vector<std::string> names;
+    const auto collect = [](hid_t, const char* name, const H5L_info_t*, void* list) noexcept -> herr_t {
+        static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+        return 0;
+    };
+    H5Literate(handle_.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names);
+    return names;
 }
 
 Attributes Hdf5Reader::attributes() const {

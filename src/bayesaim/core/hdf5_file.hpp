@@ -84,6 +84,7 @@ class Hdf5Reader final : public InputFile {
 
     bool has(const std::string& name) const override;
     Attributes attributes() const override;  ///< of the root group
+    std::vector<std::string> names() const;  ///< of what is in the root group
 
   private:
     StoredArray open(const std::string& name, const std::string& title) const override;

@@ -49,21 +49,29 @@ InputArray InputFile::array(const std::string& name, const char* dimensions, Mat
 }
 
 template <class Scalar>
-void read_all(const InputArray& array, Scalar* out, bool logarithms) {
+void read_samples(const InputArray& array, Range samples, Scalar* out, bool logarithms) {
     const auto per_sample = static_cast<std::size_t>(array.shape[1] * array.shape[2]);
     const auto check = [&](Range range) {
-        const Scalar *first = out + range.begin * per_sample, *end = out + range.end * per_sample;
+        const Scalar *first = out + (range.begin - samples.begin) * per_sample,
+                     *end = out + (range.end - samples.begin) * per_sample;
         const Scalar* bad = std::find_if_not(first, end, [&](Scalar value) {
             return std::isfinite(value) || (logarithms && value == -std::numeric_limits<Scalar>::infinity());
         });
         if (bad == end) return;
-        const std::size_t sample = static_cast<std::size_t>(bad - out) / per_sample;
+        const std::size_t sample = samples.begin + static_cast<std::size_t>(bad - out) / per_sample;
         check_finite(fmt::format("{}, sample {},", array.title, sample), static_cast<double>(*bad));
     };
-    if (!array.values->read(out, check))
+    if (samples.size() > 0 && !array.values->read(samples, out, check))
         throw_invalid(array.title, "readable", "damaged data or an unknown filter");
 }
 
+template <class Scalar>
+void read_all(const InputArray& array, Scalar* out, bool logarithms) {
+    read_samples(array, {0, static_cast<std::size_t>(array.shape[0])}, out, logarithms);
+}
+
+template void read_samples(const InputArray& array, Range samples, double* out, bool logarithms);
+template void read_samples(const InputArray& array, Range samples, float* out, bool logarithms);
 template void read_all(const InputArray& array, double* out, bool logarithms);
 template void read_all(const InputArray& array, float* out, bool logarithms);
 

@@ -26,11 +26,11 @@ class StoredValues {
   public:
     virtual ~StoredValues() = default;
 
-    /// Writes all numbers to `out`, the last index fastest. Calls done(range) when these samples are there;
-    /// the ranges follow each other from 0 on. Returns whether the file could be read.
+    /// Writes the numbers of these samples to `out`, the last index fastest. Calls done(range) when some of them are
+    /// there; the ranges follow each other. Returns whether the file could be read.
     using Done = std::function<void(Range)>;
-    virtual bool read(double* out, const Done& done) const = 0;
-    virtual bool read(float* out, const Done& done) const = 0;
+    virtual bool read(Range samples, double* out, const Done& done) const = 0;
+    virtual bool read(Range samples, float* out, const Done& done) const = 0;
 };
 
 /// An array as its file describes it; nothing is checked but that it has numbers.
@@ -74,9 +74,12 @@ class InputFile {
     std::string file_, word_, prefix_;
 };
 
-/// Reads a whole array, block by block, into the destination. Every number must be finite; of
+/// Reads these samples of an array, block by block, into the destination. Every number must be finite; of
 /// `logarithms` minus infinity is taken too.
 template <class Scalar>  // double or float
+void read_samples(const InputArray& array, Range samples, Scalar* out, bool logarithms = false);
+/// The whole array.
+template <class Scalar>
 void read_all(const InputArray& array, Scalar* out, bool logarithms = false);
 
 /// The text without control characters: messages have one line, and texts of files become part of them.

@@ -14,6 +14,7 @@
 
 #include <sched.h>
 
+#include "bayesaim/core/communicator.hpp"
 #include "bayesaim/core/text.hpp"
 
 namespace bayesaim {
@@ -54,6 +55,7 @@ std::optional<double> quota_per_period(const std::string& text) {
 }  // namespace
 
 struct ThreadPool::State {
+    Communicator* ranks = &one_process();
     std::mutex mutex;
     std::condition_variable work_ready, work_done;
     std::vector<std::jthread> workers;
@@ -107,6 +109,10 @@ ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) 
     }
 }
 
+ThreadPool::ThreadPool(std::size_t threads, Communicator& ranks) : ThreadPool(threads) {
+    state_->ranks = &ranks;
+}
+
 ThreadPool::~ThreadPool() {
     {
         const std::lock_guard lock(state_->mutex);
@@ -117,6 +123,8 @@ ThreadPool::~ThreadPool() {
 }
 
 std::size_t ThreadPool::threads() const { return state_->workers.size() + 1; }
+
+Communicator& ThreadPool::ranks() const { return *state_->ranks; }
 
 void ThreadPool::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
     std::unique_lock lock(state_->mutex);
@@ -140,6 +148,9 @@ std::size_t default_threads() {
                             [](const std::string& file) { return read_text("/sys/fs/cgroup" + file); });
     // Rounded up: two threads use 1.5 processors, one does not.
     if (limit && *limit < static_cast<double>(count)) count = static_cast<std::size_t>(std::ceil(*limit));
+    // Ranks that are not bound to processors share those of the machine.
+    const std::size_t all = std::max(1U, std::thread::hardware_concurrency());
+    count = std::min(count, std::max<std::size_t>(all / processes_here(), 1));
     return std::max<std::size_t>(count, 1);
 }
 
@@ -183,6 +194,11 @@ std::size_t block_count(std::size_t count, std::size_t block_size) {
 
 Range block_range(std::size_t count, std::size_t block_size, std::size_t block) {
     return {block * block_size, std::min(count, (block + 1) * block_size)};
+}
+
+Range block_within(Range items, std::size_t block_size, std::size_t block) {
+    const Range within = block_range(items.size(), block_size, block);
+    return {items.begin + within.begin, items.begin + within.end};
 }
 
 void parallel_for(ThreadPool& pool, std::size_t count, std::size_t block_size,

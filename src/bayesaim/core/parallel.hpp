@@ -23,16 +23,23 @@ struct Stopped : std::exception {
     const char* what() const noexcept override { return "stopped"; }
 };
 
+class Communicator;
+
+/// The threads of this process, and the processes (ranks) that it computes with. Loops are those of this process; who
+/// adds over samples takes the ranks too (core/tree_sum.hpp).
 class ThreadPool {
   public:
     /// Starts `threads - 1` threads, because the calling thread works too. 0 means
     /// default_threads().
     explicit ThreadPool(std::size_t threads = 1);
+    /// The same among several ranks, which must outlive the pool.
+    ThreadPool(std::size_t threads, Communicator& ranks);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
 
     std::size_t threads() const;
+    Communicator& ranks() const;
 
     /// Calls work(i) once for each i = 0 .. count-1, in any order. If calls throw, the exception of the
     /// lowest i is rethrown here after all started calls have ended. Not reentrant: call it from one thread.
@@ -48,7 +55,8 @@ class ThreadPool {
 };
 
 /// One thread per processor that this process may use: those of its CPU affinity (taskset, Slurm), at most
-/// the CPU limit of its control group (containers), at least 1.
+/// the CPU limit of its control group (containers), and its part of the processors if a launcher started several
+/// processes on this machine. At least 1.
 std::size_t default_threads();
 
 /// The CPU limit of a control group in processors; std::nullopt if there is none. `membership` is the text of
@@ -61,6 +69,8 @@ std::optional<double> control_group_limit(
 /// Block number `block` of `count` items cut into blocks of `block_size`.
 Range block_range(std::size_t count, std::size_t block_size, std::size_t block);
 std::size_t block_count(std::size_t count, std::size_t block_size);
+/// The same for the items of a range.
+Range block_within(Range items, std::size_t block_size, std::size_t block);
 
 /// Calls work(range) for each block of the items.
 void parallel_for(ThreadPool& pool, std::size_t count, std::size_t block_size,

@@ -243,21 +243,20 @@ channels::Rows attention_indices(const channels::Geometry& geometry, const Token
     const BilinearMap<double> bilinear_map(bilinear ? weights[0] : Matrix(), geometry);
     const Eigen::Index pairs = geometry.pairs();
     channels::Rows index(queries.samples(), static_cast<Eigen::Index>(components.size()) * pairs);
-    parallel_for(
-        pool, static_cast<std::size_t>(queries.samples()), samples_per_block(queries), [&](Range range) {
-            Matrix scratch, key_scratch, projected;
-            const auto block = queries.block(range, scratch);
-            auto rows = index.middleRows(static_cast<Eigen::Index>(range.begin),
-                                         static_cast<Eigen::Index>(range.size()));
-            if (bilinear) {
-                const bool same = &keys == &queries;
-                bilinear_map.indices(block, same ? block : keys.block(range, key_scratch), projected, rows);
-            }
-            for (std::size_t l = 0; l < maps.size(); ++l) {
-                maps[l].indices(block, queries.tokens(), projected,
-                                rows.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs));
-            }
-        });
+    for_own_blocks(pool, queries.shares(), samples_per_block(queries), [&](Range range) {
+        Matrix scratch, key_scratch, projected;
+        const auto block = queries.block(range, scratch);
+        auto rows =
+            index.middleRows(static_cast<Eigen::Index>(range.begin), static_cast<Eigen::Index>(range.size()));
+        if (bilinear) {
+            const bool same = &keys == &queries;
+            bilinear_map.indices(block, same ? block : keys.block(range, key_scratch), projected, rows);
+        }
+        for (std::size_t l = 0; l < maps.size(); ++l) {
+            maps[l].indices(block, queries.tokens(), projected,
+                            rows.middleCols(static_cast<Eigen::Index>(l) * pairs, pairs));
+        }
+    });
     return index;
 }
 

@@ -81,7 +81,7 @@ template <class Scalar>
 std::vector<AttentionMap<Scalar>> attention_maps(const channels::Geometry& geometry,
                                                  std::span<const linalg::Matrix> components);
 
-/// htilde of all samples, n x L K, layer by layer. Tied attention, or `keys` as the geometry needs them.
+/// htilde of all samples of this rank, in n x L K, layer by layer; the rows of others are not set. Tied attention, or `keys` as the geometry needs them.
 channels::Rows attention_indices(const TokenSource& source, std::span<const linalg::Matrix> weights,
                                  ThreadPool& pool);
 channels::Rows attention_indices(const channels::Geometry& geometry, const TokenSource& queries,

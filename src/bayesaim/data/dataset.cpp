@@ -37,8 +37,11 @@ Synthetic make_synthetic(std::span<const priors::Prior* const> priors, const cha
                             pool, options.test ? Purpose::test_key_tokens : Purpose::key_tokens);
     result.data.outputs.resize(samples, channel.outputs());
     constexpr std::uint64_t first_test_sample = std::uint64_t{1} << 63;  // separate label noise
-    channel.draw(attention_indices(geometry, *result.data.tokens, result.data.keys(), result.weights, pool),
-                 options.seed, options.test ? first_test_sample : 0, result.data.outputs);
+    const Range own = result.data.shares().own_samples(pool.ranks());
+    const channels::Rows index =
+        attention_indices(geometry, *result.data.tokens, result.data.keys(), result.weights, pool);
+    channel.draw(rows_of(index, own), options.seed, (options.test ? first_test_sample : 0) + own.begin,
+                 rows_of(result.data.outputs, own));
     return result;
 }
 
@@ -61,8 +64,10 @@ TestSet make_test_set(std::span<const Matrix> weights, const channels::Channel& 
             gaussian_tokens(samples, geometry.keys, weights[0].cols(), seed, TokenStorage::regenerate,
                             Precision::double_precision, pool, Purpose::test_key_tokens);
     result.targets.resize(samples, channel.outputs());
-    channel.predict(attention_indices(geometry, *result.tokens, result.keys(), weights, pool),
-                    linalg::zero_overlap(channel.components()), result.targets);
+    const Range own = result.tokens->shares().own_samples(pool.ranks());
+    const channels::Rows index = attention_indices(geometry, *result.tokens, result.keys(), weights, pool);
+    channel.predict(rows_of(index, own), linalg::zero_overlap(channel.components()),
+                    rows_of(result.targets, own));
     return result;
 }
 
@@ -78,10 +83,10 @@ void check_tokens(const channels::Geometry& geometry, const TokenSource& tokens,
     if (!geometry.separate_keys()) check_size("dimension of the key tokens", keys.dim(), tokens.dim());
 }
 
-void check_outputs(const channels::Channel& channel, const Dataset& data) {
+void check_outputs(const channels::Channel& channel, const Dataset& data, const Communicator& ranks) {
     check_tokens(channel.geometry(), *data.tokens, data.keys());
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
-    channel.check_outputs(data.outputs);
+    channel.check_outputs(rows_of(data.outputs, data.shares().own_samples(ranks)));
 }
 
 namespace {

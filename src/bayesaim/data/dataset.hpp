@@ -12,13 +12,15 @@
 namespace bayesaim::data {
 
 /// The input of an estimator: tokens, and outputs as the channel draws them, n x T^2. Outputs of softmax are
-/// log-probabilities.
+/// log-probabilities. Among several ranks each has the rows of its own samples (Shares::own_samples); others are not
+/// set, and as nobody touches them they take no memory.
 struct Dataset {
     std::shared_ptr<const TokenSource> tokens;
     channels::Rows outputs;
     std::shared_ptr<const TokenSource> key_tokens{};  ///< of cross-attention; otherwise none
 
     const TokenSource& keys() const { return key_tokens ? *key_tokens : *tokens; }
+    const Shares& shares() const { return tokens->shares(); }
 
     /// n/d^2; if keys have another dimension, n/(d1 d2).
     double alpha() const {
@@ -65,8 +67,16 @@ TestSet make_test_set(std::span<const linalg::Matrix> weights, const channels::C
 /// cross-attention may have another dimension.
 void check_tokens(const channels::Geometry& geometry, const TokenSource& tokens, const TokenSource& keys);
 
-/// Throws InvalidArgument unless the outputs fit the tokens and pass Channel::check_outputs.
-void check_outputs(const channels::Channel& channel, const Dataset& data);
+/// Throws InvalidArgument unless the outputs, those of this rank, fit the tokens and pass Channel::check_outputs.
+void check_outputs(const channels::Channel& channel, const Dataset& data,
+                   const Communicator& ranks = one_process());
+
+/// The rows of these samples.
+template <class Rows>
+auto rows_of(Rows& rows, Range samples) {
+    return rows.middleRows(static_cast<Eigen::Index>(samples.begin),
+                           static_cast<Eigen::Index>(samples.size()));
+}
 
 /// Tr(S_l^T S_k) / d, L x L; d is sqrt(d1 d2) for weights of d1 x d2, here and below.
 linalg::Overlap self_overlaps(std::span<const linalg::Matrix> weights);

@@ -38,8 +38,10 @@ Storage allocate(const InputArray& array, Eigen::Index rows, Eigen::Index cols) 
 }
 
 /// Probabilities to log-probabilities. What is not seen may be 0.
-void take_logarithms(const InputArray& array, const channels::Geometry& geometry, channels::Rows& outputs) {
-    for (Eigen::Index i = 0; i < outputs.rows(); ++i) {
+void take_logarithms(const InputArray& array, const channels::Geometry& geometry, Range samples,
+                     channels::Rows& outputs) {
+    const auto end = static_cast<Eigen::Index>(samples.end);
+    for (auto i = static_cast<Eigen::Index>(samples.begin); i < end; ++i) {
         for (int p = 0; p < geometry.outputs(); ++p) {
             double& value = outputs(i, p);
             if (!(value > 0) && geometry.sees(p / geometry.keys, p % geometry.keys))
@@ -86,16 +88,19 @@ linalg::Overlap read_error(const Hdf5Reader& reader, Eigen::Index layers) {
     return error;
 }
 
-/// Single-precision tokens stay in single precision.
-std::shared_ptr<const TokenSource> read_tokens(const InputArray& tokens) {
+/// The tokens of this rank. Single-precision tokens stay in single precision.
+std::shared_ptr<const TokenSource> read_tokens(const InputArray& tokens, const Communicator& ranks) {
     const auto [n, t, d] = tokens.shape;
-    const auto read = [&]<class Columns>(Columns columns) -> std::shared_ptr<const TokenSource> {
-        read_all(tokens, columns.data());
-        return given_tokens(std::move(columns), t);
+    const Shares shares(static_cast<std::size_t>(n));
+    const Range own = shares.own_samples(ranks);
+    const auto read = [&, t = t]<class Columns>(Columns columns) -> std::shared_ptr<const TokenSource> {
+        read_samples(tokens, own, columns.data());
+        return given_tokens(std::move(columns), t, own, shares);
     };
+    const Eigen::Index columns = static_cast<Eigen::Index>(own.size()) * t;
     if (tokens.precision == Precision::float_precision)
-        return read(allocate<Eigen::MatrixXf>(tokens, d, n * t));
-    return read(allocate<Matrix>(tokens, d, n * t));
+        return read(allocate<Eigen::MatrixXf>(tokens, d, columns));
+    return read(allocate<Matrix>(tokens, d, columns));
 }
 
 }  // namespace
@@ -153,7 +158,8 @@ DatasetHeader read_dataset_header(const std::string& file) {
     return header;
 }
 
-DatasetContents read_dataset(const std::string& file, const channels::Channel& channel, Outputs needed) {
+DatasetContents read_dataset(const std::string& file, const channels::Channel& channel, Outputs needed,
+                             const Communicator& ranks) {
     const auto opened = open_input(file, "dataset");
     const InputFile& reader = *opened;
     const InputArray tokens = reader.array("tokens", token_dimensions);
@@ -169,11 +175,11 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     const Eigen::Index key_dim =
         geometry.separate_keys() ? reader.array("key_tokens", token_dimensions).shape[2] : d;
     const auto read_all_tokens = [&] {
-        result.data.tokens = read_tokens(tokens);
+        result.data.tokens = read_tokens(tokens, ranks);
         if (!geometry.separate_keys()) return;
         const InputArray key_tokens = reader.array("key_tokens", token_dimensions);
         check_shape(key_tokens, {n, geometry.keys, key_dim}, tokens);
-        result.data.key_tokens = read_tokens(key_tokens);
+        result.data.key_tokens = read_tokens(key_tokens, ranks);
     };
     if (reader.has("weights")) {
         const InputArray weights = reader.array("weights", weight_dimensions, InputFile::Matrices::allowed);
@@ -192,11 +198,12 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     check_shape(outputs, {n, t, geometry.keys}, tokens);
     result.data.outputs = allocate<channels::Rows>(outputs, n, geometry.outputs());
     // The channel decides which outputs are seen; the others may have probability 0.
-    read_all(outputs, result.data.outputs.data(), channel.logarithmic_outputs());
-    if (take_logarithm) take_logarithms(outputs, geometry, result.data.outputs);
+    const Range own = Shares(static_cast<std::size_t>(n)).own_samples(ranks);
+    read_samples(outputs, own, rows_of(result.data.outputs, own).data(), channel.logarithmic_outputs());
+    if (take_logarithm) take_logarithms(outputs, geometry, own, result.data.outputs);
     read_all_tokens();
     try {
-        check_outputs(channel, result.data);
+        check_outputs(channel, result.data, ranks);
     } catch (const InvalidArgument& error) {
         throw InvalidArgument(fmt::format("{}: {}", outputs.title, error.what()));
     }

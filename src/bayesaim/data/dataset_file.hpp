@@ -53,12 +53,12 @@ struct DatasetContents {
     Attributes attributes;
 };
 
-/// Reads the file as data of this channel, and checks every value. If a softmax file has /outputs
+/// Reads the file as data of this channel, the samples of this rank, and checks every value. If a softmax file has /outputs
 /// (probabilities) instead of /log_outputs, their logarithms are taken. Weights of one layer may be one
 /// matrix.
 enum class Outputs { required, optional };
 DatasetContents read_dataset(const std::string& file, const channels::Channel& channel,
-                             Outputs needed = Outputs::required);
+                             Outputs needed = Outputs::required, const Communicator& ranks = one_process());
 
 /// Estimated weights of every layer, and their error.
 struct Estimate {

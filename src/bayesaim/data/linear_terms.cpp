@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/linalg/matrix_sum.hpp"
 
 namespace bayesaim::data {
 namespace {
@@ -155,18 +156,13 @@ void TermLayout::add_transpose(const TokenSource::BlockOf<Scalar>& queries,
 
 Matrix TermLayout::gram(const TokenSource& queries, const TokenSource& keys, const Eigen::MatrixXd& h,
                         ThreadPool& pool) const {
-    constexpr std::size_t block_size = 64, most_shares = 16;
-    const auto samples = static_cast<std::size_t>(queries.samples());
-    const std::size_t blocks = block_count(samples, block_size), shares = std::min(most_shares, blocks);
+    constexpr std::size_t block_size = 64;
     const double scale = scale_of(dim_, key_dim_);
     const Eigen::Index indices = mixing_.rows();
-    std::vector<Matrix> sums(shares);
-    pool.for_each(shares, [&](std::size_t share) {
-        Matrix& sum = sums[share];
-        sum.setZero(size_, size_);
+    const auto add_samples = [&](Range samples, linalg::MatrixSum& sum) {
         Matrix scratch, key_scratch, features, weighted;
-        for (std::size_t b = share * blocks / shares; b < (share + 1) * blocks / shares; ++b) {
-            const Range range = block_range(samples, block_size, b);
+        for (std::size_t b = 0; b < block_count(samples.size(), block_size); ++b) {
+            const Range range = block_within(samples, block_size, b);
             const auto count = static_cast<Eigen::Index>(range.size());
             const auto x = queries.block(range, scratch);
             const bool same = &keys == &queries;
@@ -192,11 +188,11 @@ Matrix TermLayout::gram(const TokenSource& queries, const TokenSource& keys, con
                 weighted.middleCols(i * indices, indices) =
                     features.middleCols(i * indices, indices).lazyProduct(h);
             linalg::multiply(1.0, features, linalg::Transpose::no, weighted, linalg::Transpose::yes, 1.0,
-                             sum);
+                             sum.matrix);
         }
-    });
-    for (std::size_t share = 1; share < shares; ++share) sums[0] += sums[share];
-    return 0.5 * (sums[0] + sums[0].transpose());
+    };
+    const Matrix sum = linalg::sum_over_samples(pool, queries.shares(), size_, size_, 0, add_samples).matrix;
+    return 0.5 * (sum + sum.transpose());
 }
 
 template void TermLayout::add<double>(const LinearTerms&, const TokenSource::Block&,

@@ -260,39 +260,48 @@ class NumpyValues final : public StoredValues {
     NumpyValues(Archive archive, std::uint64_t index, NumpyHeader header)
         : archive_(std::move(archive)), index_(index), header_(std::move(header)) {}
 
-    bool read(double* out, const Done& done) const override { return read_as(out, done); }
-    bool read(float* out, const Done& done) const override { return read_as(out, done); }
+    bool read(Range samples, double* out, const Done& done) const override {
+        return read_as(samples, out, done);
+    }
+    bool read(Range samples, float* out, const Done& done) const override {
+        return read_as(samples, out, done);
+    }
 
   private:
     template <class Scalar>
-    bool read_as(Scalar* out, const Done& done) const {
+    bool read_as(Range samples, Scalar* out, const Done& done) const {
         std::array<std::size_t, 3> shape = {1, 1, 1};  // a matrix is one sample
         std::copy_backward(header_.sizes.begin(), header_.sizes.end(), shape.end());
-        const std::size_t per_sample = shape[1] * shape[2], total = shape[0] * per_sample;
+        const std::size_t per_sample = shape[1] * shape[2], all = shape[0] * per_sample,
+                          skipped = samples.begin * per_sample;
+        // Entries are compressed: what is before must be read, what is behind need not.
+        const std::size_t total = header_.fortran ? all : samples.end * per_sample;
         EntryStream stream(archive_, index_);
         if (!read_header(stream)) return false;
         Bytes bytes;
         std::array<std::size_t, 3> at{};  // of a Fortran array, whose first index is the fastest
-        std::size_t complete = 0;
+        std::size_t complete = samples.begin;
         for (std::size_t first = 0; first < total; first += numbers_per_block) {
             const std::size_t count = std::min(numbers_per_block, total - first);
             bytes.resize(count * header_.size());
             if (!stream.read(bytes.data(), bytes.size())) return false;
             if (header_.fortran) {
                 convert<Scalar>(header_, bytes, count, [&](std::size_t, Scalar value) {
-                    out[(at[0] * shape[1] + at[1]) * shape[2] + at[2]] = value;
+                    if (at[0] >= samples.begin && at[0] < samples.end)
+                        out[((at[0] - samples.begin) * shape[1] + at[1]) * shape[2] + at[2]] = value;
                     for (std::size_t k = 0; k < 3 && ++at[k] == shape[k]; ++k) at[k] = 0;
                 });
                 continue;
             }
-            convert<Scalar>(header_, bytes, count,
-                            [&](std::size_t i, Scalar value) { out[first + i] = value; });
+            convert<Scalar>(header_, bytes, count, [&](std::size_t i, Scalar value) {
+                if (first + i >= skipped) out[first + i - skipped] = value;
+            });
             const std::size_t now = (first + count) / per_sample;
             if (now > complete) done({complete, now});
             complete = now;
         }
-        if (!stream.ended()) return false;
-        if (header_.fortran) done({0, shape[0]});
+        if (total == all && !stream.ended()) return false;
+        if (header_.fortran) done(samples);
         return true;
     }
 

@@ -6,44 +6,31 @@
 #include <functional>
 #include <vector>
 
+#include "bayesaim/linalg/matrix_sum.hpp"
+
 namespace bayesaim::data {
 namespace {
 
 using linalg::Matrix;
 using linalg::Vector;
 
-/// Number of partial sums, each over a fixed share of the blocks; they are added in order.
-constexpr std::size_t most_shares = 8;
-
-struct Sums {
-    Matrix matrix;  // the sum of tokens, or the lower triangle of the sum of their squares
-    double concentration = 0;
-    Eigen::Index nonzero = 0;
-};
+using Sums = linalg::MatrixSum;
+constexpr std::size_t concentration = 0, nonzero = 1, squared_length = 2;  // the numbers of a sum
 
 /// Adds all tokens up. `add(first, tokens, sums)` gets a copy of some tokens, of which the first has number
 /// `first`. A copy, because sums of Eigen depend on how the numbers are aligned.
 Sums sum_tokens(const TokenSource& source, Eigen::Index columns, ThreadPool& pool,
                 const std::function<void(Eigen::Index, Matrix&, Sums&)>& add) {
-    const auto samples = static_cast<std::size_t>(source.samples());
-    const std::size_t block_size = samples_per_block(source), blocks = block_count(samples, block_size),
-                      shares = std::min(most_shares, blocks);
-    std::vector<Sums> sums(shares);
-    pool.for_each(shares, [&](std::size_t share) {
-        sums[share].matrix.setZero(source.dim(), columns);
-        Matrix scratch, tokens;
-        for (std::size_t b = share * blocks / shares; b < (share + 1) * blocks / shares; ++b) {
-            const Range range = block_range(samples, block_size, b);
-            tokens = source.block(range, scratch);
-            add(static_cast<Eigen::Index>(range.begin) * source.tokens(), tokens, sums[share]);
-        }
-    });
-    for (std::size_t share = 1; share < shares; ++share) {
-        sums[0].matrix += sums[share].matrix;
-        sums[0].concentration += sums[share].concentration;
-        sums[0].nonzero += sums[share].nonzero;
-    }
-    return std::move(sums[0]);
+    const std::size_t block_size = samples_per_block(source);
+    return linalg::sum_over_samples(
+        pool, source.shares(), source.dim(), columns, 3, [&](Range samples, Sums& sums) {
+            Matrix scratch, tokens;
+            for (std::size_t b = 0; b < block_count(samples.size(), block_size); ++b) {
+                const Range range = block_within(samples, block_size, b);
+                tokens = source.block(range, scratch);
+                add(static_cast<Eigen::Index>(range.begin) * source.tokens(), tokens, sums);
+            }
+        });
 }
 
 /// d sum_i u_i^4 / |u|^4 of u = x/max|x_i|, which cannot overflow.
@@ -57,8 +44,9 @@ void add_concentration(const Matrix& tokens, Sums& sums) {
             squares += square;
             fourth_powers += square * square;
         }
-        sums.concentration += static_cast<double>(tokens.rows()) * fourth_powers / (squares * squares);
-        ++sums.nonzero;
+        sums.numbers[concentration] +=
+            static_cast<double>(tokens.rows()) * fourth_powers / (squares * squares);
+        ++sums.numbers[nonzero];
     }
 }
 
@@ -81,11 +69,13 @@ TokenStatistics token_statistics(const TokenSource& source, ThreadPool& pool) {
         sum_tokens(source, source.dim(), pool, [&](Eigen::Index first, Matrix& tokens, Sums& share_sums) {
             add_concentration(tokens, share_sums);
             tokens.colwise() -= result.mean;
-            for (Eigen::Index i = 0; i < tokens.cols(); ++i)
+            for (Eigen::Index i = 0; i < tokens.cols(); ++i) {
                 squared_lengths[first + i] = tokens.col(i).squaredNorm();
+                share_sums.numbers[squared_length] += squared_lengths[first + i];
+            }
             linalg::add_gram(1.0, tokens, share_sums.matrix);
         });
-    if (sums.nonzero > 0) result.concentration = sums.concentration / static_cast<double>(sums.nonzero);
+    if (sums.numbers[nonzero] > 0) result.concentration = sums.numbers[concentration] / sums.numbers[nonzero];
     result.covariance = std::move(sums.matrix);
     result.covariance.triangularView<Eigen::StrictlyUpper>() = result.covariance.transpose();
     result.covariance /= n;
@@ -97,10 +87,18 @@ TokenStatistics token_statistics(const TokenSource& source, ThreadPool& pool) {
     result.whiteness = (n * w - d - 1) / 2;
     result.mean_score = (n * result.mean.squaredNorm() - d) / std::sqrt(2 * d);
 
-    const double mean_square = squared_lengths.mean();
+    const double mean_square = sums.numbers[squared_length] / n;
     if (mean_square > 0) {
-        squared_lengths = squared_lengths / mean_square;
-        result.length_spread = d / 2 * (squared_lengths.array() - 1).square().mean();
+        const auto tokens = static_cast<std::size_t>(source.tokens());
+        const double spread = sum_over_samples(pool, source.shares(), [&](Range samples) {
+            double sum = 0;
+            for (std::size_t i = samples.begin * tokens; i < samples.end * tokens; ++i) {
+                const double above = squared_lengths[static_cast<Eigen::Index>(i)] / mean_square - 1;
+                sum += above * above;
+            }
+            return sum;
+        });
+        result.length_spread = d / 2 * spread / n;
     }
     return result;
 }

@@ -2,6 +2,7 @@
 #include "bayesaim/data/tokens.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "bayesaim/core/checks.hpp"
 
@@ -26,9 +27,10 @@ void generate(Range range, Eigen::Index tokens, Eigen::Index dim, std::uint64_t 
 template <class Scalar>
 class BorrowedTokens final : public TokenSource {
   public:
-    BorrowedTokens(const Scalar* columns, Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
-                   std::shared_ptr<const void> owner)
-        : TokenSource(samples, tokens, dim), columns_(columns), owner_(std::move(owner)) {}
+    /// `columns` are those of the samples `kept`.
+    BorrowedTokens(const Scalar* columns, const Shares& shares, Eigen::Index tokens, Eigen::Index dim,
+                   Range kept, std::shared_ptr<const void> owner)
+        : TokenSource(shares, tokens, dim), columns_(columns), kept_(kept), owner_(std::move(owner)) {}
 
     Block block(Range range, Matrix& scratch) const override {
         if constexpr (std::is_same_v<Scalar, double>) {
@@ -53,24 +55,46 @@ class BorrowedTokens final : public TokenSource {
 
   private:
     BlockOf<Scalar> own_block(Range range) const {
-        return {columns_ + static_cast<Eigen::Index>(range.begin) * tokens() * dim(), dim(),
+        if (range.begin < kept_.begin || range.end > kept_.end)
+            throw std::logic_error("tokens of another rank are not here");
+        return {columns_ + static_cast<Eigen::Index>(range.begin - kept_.begin) * tokens() * dim(), dim(),
                 static_cast<Eigen::Index>(range.size()) * tokens()};
     }
 
     const Scalar* columns_;
+    Range kept_;
     std::shared_ptr<const void> owner_;
 };
 
 template <class Scalar>
-std::unique_ptr<TokenSource> keep(Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> columns,
-                                  Eigen::Index tokens) {
+using Columns = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+
+template <class Scalar>
+std::unique_ptr<TokenSource> keep(Columns<Scalar> columns, Eigen::Index tokens, Range kept,
+                                  const Shares& shares) {
+    check_size("columns of the tokens", columns.cols(), static_cast<Eigen::Index>(kept.size()) * tokens);
+    const auto owner = std::make_shared<const Columns<Scalar>>(std::move(columns));
+    return std::make_unique<BorrowedTokens<Scalar>>(owner->data(), shares, tokens, owner->rows(), kept,
+                                                    owner);
+}
+
+template <class Scalar>
+std::unique_ptr<TokenSource> keep_all(Columns<Scalar> columns, Eigen::Index tokens) {
     check_at_least("tokens", tokens, 1);
     if (columns.cols() % tokens != 0)
         throw_invalid("columns of the tokens", "a multiple of T", static_cast<double>(columns.cols()));
-    using Columns = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
-    const auto owner = std::make_shared<const Columns>(std::move(columns));
-    return std::make_unique<BorrowedTokens<Scalar>>(owner->data(), owner->cols() / tokens, tokens,
-                                                    owner->rows(), owner);
+    check_at_least("samples", columns.cols(), 1);
+    const auto samples = static_cast<std::size_t>(columns.cols() / tokens);
+    return keep(std::move(columns), tokens, {0, samples}, Shares(samples));
+}
+
+template <class Scalar>
+std::unique_ptr<TokenSource> borrow_all(const Scalar* columns, Eigen::Index samples, Eigen::Index tokens,
+                                        Eigen::Index dim, std::shared_ptr<const void> owner) {
+    check_at_least("samples", samples, 1);
+    const auto count = static_cast<std::size_t>(samples);
+    return std::make_unique<BorrowedTokens<Scalar>>(columns, Shares(count), tokens, dim, Range{0, count},
+                                                    std::move(owner));
 }
 
 class GeneratedTokens final : public TokenSource {
@@ -96,8 +120,11 @@ class GeneratedTokens final : public TokenSource {
 }  // namespace
 
 TokenSource::TokenSource(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim)
-    : samples_(samples), tokens_(tokens), dim_(dim) {
-    check_at_least("samples", samples, 1);
+    : TokenSource(Shares(static_cast<std::size_t>(std::max<Eigen::Index>(samples, 0))), tokens, dim) {}
+
+TokenSource::TokenSource(const Shares& shares, Eigen::Index tokens, Eigen::Index dim)
+    : samples_(static_cast<Eigen::Index>(shares.samples())), tokens_(tokens), dim_(dim), shares_(shares) {
+    check_at_least("samples", samples_, 1);
     check_at_least("tokens", tokens, 1);
     check_at_least("dimension", dim, 1);
 }
@@ -110,14 +137,11 @@ TokenSource::BlockOf<float> TokenSource::float_block(Range samples, linalg::Floa
 
 std::size_t samples_per_block(const TokenSource& source) {
     // About 2^16 numbers: the block and its product with S stay in the second-level cache. At least 256
-    // columns: the d x d matrices of large problems pass through memory once per block. Small problems get 8
-    // blocks, so that several threads have work.
+    // columns: the d x d matrices of large problems pass through memory once per block.
     const auto dim = static_cast<std::size_t>(source.dim()),
-               tokens = static_cast<std::size_t>(source.tokens()),
-               samples = static_cast<std::size_t>(source.samples());
+               tokens = static_cast<std::size_t>(source.tokens());
     const std::size_t columns = std::max<std::size_t>((std::size_t{1} << 16) / dim, 256);
-    const std::size_t most = std::clamp<std::size_t>(columns / tokens, 16, 4096);
-    return std::clamp<std::size_t>((samples + 7) / 8, 16, most);
+    return std::clamp<std::size_t>(columns / tokens, 16, 4096);
 }
 
 TokenStorage parse_token_storage(std::string_view name, std::string_view text) {
@@ -133,34 +157,45 @@ std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index 
                                              ThreadPool& pool, Purpose purpose) {
     auto generated = std::make_unique<GeneratedTokens>(samples, tokens, dim, seed, purpose, precision);
     if (storage == TokenStorage::regenerate) return generated;
-    const auto fill = [&]<class Columns>(Columns columns) {
-        parallel_for(pool, static_cast<std::size_t>(samples), samples_per_block(*generated),
-                     [&](Range range) {
-                         Matrix scratch;
-                         const auto block = generated->block(range, scratch);
-                         columns.middleCols(static_cast<Eigen::Index>(range.begin) * tokens, block.cols()) =
-                             block.template cast<typename Columns::Scalar>();
-                     });
-        return keep(std::move(columns), tokens);
+    const Shares& shares = generated->shares();
+    const Range own = shares.own_samples(pool.ranks());
+    const auto fill = [&]<class Scalar>(Columns<Scalar> columns) {
+        for_own_blocks(pool, shares, samples_per_block(*generated), [&](Range range) {
+            Matrix scratch;
+            const auto block = generated->block(range, scratch);
+            columns.middleCols(static_cast<Eigen::Index>(range.begin - own.begin) * tokens, block.cols()) =
+                block.template cast<Scalar>();
+        });
+        return keep(std::move(columns), tokens, own, shares);
     };
-    if (precision == Precision::float_precision) return fill(Eigen::MatrixXf(dim, samples * tokens));
-    return fill(Matrix(dim, samples * tokens));
+    const Eigen::Index columns = static_cast<Eigen::Index>(own.size()) * tokens;
+    if (precision == Precision::float_precision) return fill(Columns<float>(dim, columns));
+    return fill(Columns<double>(dim, columns));
 }
 
 std::unique_ptr<TokenSource> given_tokens(Matrix columns, Eigen::Index tokens) {
-    return keep(std::move(columns), tokens);
+    return keep_all<double>(std::move(columns), tokens);
 }
 std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens) {
-    return keep(std::move(columns), tokens);
+    return keep_all<float>(std::move(columns), tokens);
+}
+
+std::unique_ptr<TokenSource> given_tokens(Matrix columns, Eigen::Index tokens, Range kept,
+                                          const Shares& shares) {
+    return keep<double>(std::move(columns), tokens, kept, shares);
+}
+std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens, Range kept,
+                                          const Shares& shares) {
+    return keep<float>(std::move(columns), tokens, kept, shares);
 }
 
 std::unique_ptr<TokenSource> borrowed_tokens(const double* columns, Eigen::Index samples, Eigen::Index tokens,
                                              Eigen::Index dim, std::shared_ptr<const void> owner) {
-    return std::make_unique<BorrowedTokens<double>>(columns, samples, tokens, dim, std::move(owner));
+    return borrow_all(columns, samples, tokens, dim, std::move(owner));
 }
 std::unique_ptr<TokenSource> borrowed_tokens(const float* columns, Eigen::Index samples, Eigen::Index tokens,
                                              Eigen::Index dim, std::shared_ptr<const void> owner) {
-    return std::make_unique<BorrowedTokens<float>>(columns, samples, tokens, dim, std::move(owner));
+    return borrow_all(columns, samples, tokens, dim, std::move(owner));
 }
 
 }  // namespace bayesaim::data

@@ -7,6 +7,7 @@
 #include "bayesaim/core/parallel.hpp"
 #include "bayesaim/core/precision.hpp"
 #include "bayesaim/core/random.hpp"
+#include "bayesaim/core/shares.hpp"
 #include "bayesaim/linalg/blas.hpp"
 
 namespace bayesaim::data {
@@ -19,7 +20,8 @@ using bayesaim::Precision;
 TokenStorage parse_token_storage(std::string_view name, std::string_view text);
 Precision parse_precision(std::string_view name, std::string_view text);
 
-/// The tokens of n samples, T each, in R^d. A source need not hold more than one block in memory.
+/// The tokens of n samples, T each, in R^d. A source need not hold more than one block in memory. Among several ranks it
+/// need not hold samples of other ranks, as its shares say.
 class TokenSource {
   public:
     virtual ~TokenSource() = default;
@@ -27,6 +29,7 @@ class TokenSource {
     Eigen::Index samples() const { return samples_; }  ///< n
     Eigen::Index tokens() const { return tokens_; }    ///< T
     Eigen::Index dim() const { return dim_; }          ///< d
+    const Shares& shares() const { return shares_; }
 
     template <class Scalar>
     using BlockOf = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>>;
@@ -43,13 +46,15 @@ class TokenSource {
 
   protected:
     TokenSource(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim);
+    TokenSource(const Shares& shares, Eigen::Index tokens, Eigen::Index dim);
 
   private:
     Eigen::Index samples_, tokens_, dim_;
+    Shares shares_;
 };
 
-/// Standard normal tokens of sample i from RandomStream(seed, purpose, i): kept in memory, or made again
-/// block by block, with the same bits. Single precision rounds each entry in both cases.
+/// Standard normal tokens of sample i from RandomStream(seed, purpose, i): kept in memory, those of this rank, or made
+/// again block by block, with the same bits. Single precision rounds each entry in both cases.
 std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim,
                                              std::uint64_t seed, TokenStorage storage, Precision precision,
                                              ThreadPool& pool, Purpose purpose = Purpose::tokens);
@@ -58,6 +63,12 @@ std::unique_ptr<TokenSource> gaussian_tokens(Eigen::Index samples, Eigen::Index 
 std::unique_ptr<TokenSource> given_tokens(linalg::Matrix columns, Eigen::Index tokens);
 std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens);
 
+/// Tokens of which only the samples `kept` are here, those of this rank.
+std::unique_ptr<TokenSource> given_tokens(linalg::Matrix columns, Eigen::Index tokens, Range kept,
+                                          const Shares& shares);
+std::unique_ptr<TokenSource> given_tokens(Eigen::MatrixXf columns, Eigen::Index tokens, Range kept,
+                                          const Shares& shares);
+
 /// The same without a copy: `columns` points to d x (n T) numbers, column after column, which stay valid
 /// while `owner` lives.
 std::unique_ptr<TokenSource> borrowed_tokens(const double* columns, Eigen::Index samples, Eigen::Index tokens,
@@ -65,7 +76,7 @@ std::unique_ptr<TokenSource> borrowed_tokens(const double* columns, Eigen::Index
 std::unique_ptr<TokenSource> borrowed_tokens(const float* columns, Eigen::Index samples, Eigen::Index tokens,
                                              Eigen::Index dim, std::shared_ptr<const void> owner);
 
-/// Samples per block of work: fixed, so that results do not depend on threads or storage.
+/// Most samples per block of work: fixed, so that results do not depend on threads or storage.
 std::size_t samples_per_block(const TokenSource& source);
 
 }  // namespace bayesaim::data

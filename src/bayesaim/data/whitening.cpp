@@ -20,21 +20,21 @@ using linalg::Vector;
 constexpr Eigen::Index tokens_per_dimension = 10;
 constexpr double smallest_relative_eigenvalue = 1e-10;
 
-/// A copy in memory, of the same precision. `change(first, tokens)` gets a copy of some tokens, of which the
+/// A copy of the tokens of this rank in memory, of the same precision. `change(first, tokens)` gets a copy of some tokens, of which the
 /// first has number `first`, and changes it.
 std::shared_ptr<const TokenSource> changed_copy(const TokenSource& source, ThreadPool& pool,
                                                 const std::function<void(Eigen::Index, Matrix&)>& change) {
+    const Range own = source.shares().own_samples(pool.ranks());
     const auto fill = [&]<class Columns>(Columns columns) {
-        parallel_for(pool, static_cast<std::size_t>(source.samples()), samples_per_block(source),
-                     [&](Range range) {
-                         Matrix scratch, tokens = source.block(range, scratch);
-                         const Eigen::Index first = static_cast<Eigen::Index>(range.begin) * source.tokens();
-                         change(first, tokens);
-                         columns.middleCols(first, tokens.cols()) = tokens.cast<typename Columns::Scalar>();
-                     });
-        return given_tokens(std::move(columns), source.tokens());
+        for_own_blocks(pool, source.shares(), samples_per_block(source), [&](Range range) {
+            Matrix scratch, tokens = source.block(range, scratch);
+            change(static_cast<Eigen::Index>(range.begin) * source.tokens(), tokens);
+            columns.middleCols(static_cast<Eigen::Index>(range.begin - own.begin) * source.tokens(),
+                               tokens.cols()) = tokens.cast<typename Columns::Scalar>();
+        });
+        return given_tokens(std::move(columns), source.tokens(), own, source.shares());
     };
-    const Eigen::Index count = source.samples() * source.tokens();
+    const Eigen::Index count = static_cast<Eigen::Index>(own.size()) * source.tokens();
     if (source.precision() == Precision::float_precision)
         return fill(linalg::FloatMatrix(source.dim(), count));
     return fill(Matrix(source.dim(), count));
@@ -57,15 +57,9 @@ void check_dimensions(const linalg::ConstMatrixRef& weights, const Whitening& qu
 class TokenSubset final : public TokenSource {
   public:
     TokenSubset(std::shared_ptr<const TokenSource> source, std::span<const Eigen::Index> samples)
-        : TokenSource(static_cast<Eigen::Index>(samples.size()), source->tokens(), source->dim()),
-          source_(std::move(source)) {
-        for (const Eigen::Index sample : samples) {
-            if (sample < 0 || sample >= source_->samples())
-                throw_invalid("sample of a subset", fmt::format("between 0 and {}", source_->samples() - 1),
-                              fmt::format("{}", sample));
-            samples_of_source_.push_back(static_cast<std::size_t>(sample));
-        }
-    }
+        : TokenSource(shares_of(*source, samples), source->tokens(), source->dim()),
+          source_(std::move(source)),
+          samples_of_source_(samples.begin(), samples.end()) {}
 
     Block block(Range range, Matrix& scratch) const override {
         return gather<double>(range, scratch,
@@ -81,6 +75,18 @@ class TokenSubset final : public TokenSource {
     Precision precision() const override { return source_->precision(); }
 
   private:
+    /// Each sample stays in its share, and so with its rank, if they are in their order.
+    static Shares shares_of(const TokenSource& source, std::span<const Eigen::Index> samples) {
+        for (const Eigen::Index sample : samples) {
+            if (sample < 0 || sample >= source.samples())
+                throw_invalid("sample of a subset", fmt::format("between 0 and {}", source.samples() - 1),
+                              fmt::format("{}", sample));
+        }
+        const std::vector<std::size_t> numbers(samples.begin(), samples.end());
+        return std::is_sorted(numbers.begin(), numbers.end()) ? source.shares().subset(numbers)
+                                                              : Shares(numbers.size());
+    }
+
     /// The longest run of neighbouring samples from `begin` on, as samples of the source.
     Range run_from(std::size_t begin, std::size_t end) const {
         Range run{samples_of_source_[begin], samples_of_source_[begin] + 1};

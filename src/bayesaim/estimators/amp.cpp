@@ -10,6 +10,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/data/attention.hpp"
+#include "bayesaim/data/saved_state.hpp"
 #include "bayesaim/denoisers/parts.hpp"
 #include "bayesaim/denoisers/singular_values.hpp"
 #include "bayesaim/estimators/data_pass.hpp"
@@ -18,6 +19,7 @@ namespace bayesaim::estimators {
 namespace {
 
 using linalg::Matrix;
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Stopping rules; errors are relative to Tr C of the priors.
 constexpr double vanishing_error = 1e-9;      // below: recovered, if the outputs are explained too
@@ -69,19 +71,52 @@ void check(const data::Dataset& data, Laws priors, const channels::Channel& chan
         for (const Matrix& estimate : options.initial_estimates)
             check_size("columns of the initial estimate", estimate.cols(), data.keys().dim());
     }
+    check_at_least("save stride", options.save_stride, 1);
+    if (options.learning.any() && (options.save || options.resume))
+        throw_unavailable("checkpoints", "for a model that is learned");
     if (options.initial_error)
         check_size("layers of the initial error", options.initial_error->rows(), channel.components());
 }
 
 /// The estimates and their predicted error.
-struct State {
-    std::vector<Matrix> estimates;
+struct Estimates {
+    std::vector<Matrix> weights;
     Overlap error;
     // What had been learned with them.
     std::shared_ptr<const spectral::SpectralLaw> law{};
     double label_noise = 0;
     data::LinearTerms terms{};
 };
+
+/// Everything that the next iteration depends on.
+struct Loop {
+    int iteration = 0;  // the last one
+    Estimates now, best;
+    double best_inconsistency = infinity, last_change = infinity, damping = 0;
+    Overlap onsager;
+    Messages messages{};
+    std::vector<AmpIteration> record{};
+};
+
+/// Without what is learned.
+template <class Archive>
+void visit(Archive& archive, Estimates& estimates) {
+    archive("weights", estimates.weights);
+    archive("error", estimates.error);
+}
+
+template <class Archive>
+void visit(Archive& archive, Loop& loop) {
+    archive("iteration", loop.iteration);
+    archive("now", loop.now);
+    archive("best", loop.best);
+    archive("best_inconsistency", loop.best_inconsistency);
+    archive("last_change", loop.last_change);
+    archive("damping", loop.damping);
+    archive("onsager", loop.onsager);
+    archive("messages", loop.messages);
+    archive("record", loop.record);
+}
 
 /// kappa1 of the components. A matrix that is not symmetric has none.
 Eigen::VectorXd means(const channels::Geometry& geometry, Laws priors) {
@@ -112,15 +147,15 @@ struct WithoutData {
     double trace, largest;
 };
 
-State first_state(const channels::Geometry& geometry, Laws priors, Eigen::Index dim, Eigen::Index key_dim,
-                  const AmpOptions& options) {
-    State state{data::components_of(geometry, options.initial_estimates),
-                options.initial_error.value_or(prior_errors(geometry, priors))};
+Estimates first_estimates(const channels::Geometry& geometry, Laws priors, Eigen::Index dim,
+                          Eigen::Index key_dim, const AmpOptions& options) {
+    Estimates first{data::components_of(geometry, options.initial_estimates),
+                    options.initial_error.value_or(prior_errors(geometry, priors))};
     if (options.initial_estimates.empty()) {
         for (const double mean : means(geometry, priors))
-            state.estimates.emplace_back(mean * Matrix::Identity(dim, key_dim));
+            first.weights.emplace_back(mean * Matrix::Identity(dim, key_dim));
     }
-    return state;
+    return first;
 }
 
 /// The smallest eigenvalue of the correlations between layers; 0 if a layer has no variance.
@@ -170,33 +205,49 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
     Learner learner(options.learning, data, priors, channel, pool);
     const double observed = channel.observed_combinations().value_or(channel.components() * channel.pairs());
 
-    State state = first_state(geometry, priors, data.tokens->dim(), data.keys().dim(), options), best = state;
-    double best_inconsistency = std::numeric_limits<double>::infinity(), last_change = best_inconsistency,
-           damping = options.damping;
-    Overlap onsager = v * state.error;
-    Messages messages;
+    Loop loop;
+    if (options.resume) {
+        data::load(*options.resume, "amp", loop);
+        check_size("rows of the resumed messages", loop.messages.g.rows(), data.tokens->samples());
+        check_size("dimension of the resumed estimates", loop.now.weights.at(0).rows(), data.tokens->dim());
+    } else {
+        loop.now = first_estimates(geometry, priors, data.tokens->dim(), data.keys().dim(), options);
+        loop.best = loop.now;
+        loop.damping = options.damping;
+        loop.onsager = v * loop.now.error;
+    }
+    Estimates& state = loop.now;
+    Messages& messages = loop.messages;
+    const Range own = data.shares().own_samples(pool.ranks());
     AmpResult result;
     const auto finish = [&](Termination status) {
-        State& last = status == Termination::diverged ? best : state;
+        Estimates& last = status == Termination::diverged ? loop.best : state;
         result.status = status;
-        result.estimates = data::from_components(geometry, std::move(last.estimates));
+        result.record = std::move(loop.record);
+        result.estimates = data::from_components(geometry, std::move(last.weights));
         result.predicted_error = last.error;
         result.law = last.law;
         result.label_noise = last.label_noise;
         result.terms = last.terms;
         return std::move(result);
     };
-    for (int iteration = 1; iteration <= options.max_iterations; ++iteration) {
+    const auto save = [&] {
+        gather(messages, data.shares(), pool.ranks());
+        data::SavedState saved;
+        if (pool.ranks().first()) data::save(saved, "amp", loop);
+        if (pool.ranks().first()) options.save(saved);
+    };
+    while (loop.iteration < options.max_iterations) {
         const auto start = std::chrono::steady_clock::now();
         if (!(state.error.trace() > 0)) return finish(Termination::exact_recovery);
         const bool first = messages.g.size() == 0;
         const data::LinearTerms terms = learner.terms();
         const Pass pass = pass_over_data(
             data, learner.channel(),
-            {state.estimates, v * state.error, onsager, damping, slope, learner.layout(), &terms}, messages,
-            pool);
+            {state.weights, v * state.error, loop.onsager, loop.damping, slope, learner.layout(), &terms},
+            messages, pool);
         AmpIteration now;
-        now.iteration = iteration;
+        now.iteration = loop.iteration + 1;
         now.conjugate = v * v / (d * d) * pass.power;
         const double power = now.conjugate.trace();
         if (!now.conjugate.allFinite() || !pass.slope.allFinite()) return finish(Termination::diverged);
@@ -222,17 +273,17 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
             slope ? linalg::symmetric_part(gain * qhat * gain) : gain, least_noise);
         if (independence(now.noise_covariance) < unresolved || now.noise_covariance.trace() > hopeless_noise)
             return finish(Termination::diverged);
-        std::vector<Matrix> noisy = noisy_estimates(state.estimates, pass.pulled, gain, v, d);
+        std::vector<Matrix> noisy = noisy_estimates(state.weights, pass.pulled, gain, v, d);
         for (const Matrix& matrix : noisy) {
             if (!matrix.allFinite()) return finish(Termination::diverged);
         }
         if (options.learning.any()) {
-            learner.learn_from(pass, messages, first ? 0 : damping);
+            learner.learn_from(pass, messages, first ? 0 : loop.damping);
             const double unit = learner.rescale(noisy, now.noise_covariance);
             if (unit != 1) {
                 for (Matrix& matrix : noisy) matrix *= unit;
-                messages.omega *= unit;
-                messages.g /= unit;
+                data::rows_of(messages.omega, own) *= unit;
+                data::rows_of(messages.g, own) /= unit;
                 messages.variance *= unit * unit;
                 now.noise_covariance *= unit * unit;
                 now.conjugate /= unit * unit;
@@ -245,32 +296,32 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         }
         auto denoised = denoise(geometry, learner.laws(), noisy, now.noise_covariance, options, pool);
         for (std::size_t l = 0; l < noisy.size(); ++l)
-            now.change += (denoised.estimates[l] - state.estimates[l]).squaredNorm() / d;
+            now.change += (denoised.estimates[l] - state.weights[l]).squaredNorm() / d;
         state = {std::move(denoised.estimates), denoised.posterior_covariance, learner.law(),
                  learner.label_noise(), learner.terms()};
         result.noisy = std::move(noisy);
-        learner.follow(state.estimates);
-        onsager = slope ? Overlap(v * state.error * linalg::inverse(now.noise_covariance) * gain)
-                        : Overlap(v * state.error);
-        now.self_overlap = data::self_overlaps(state.estimates);
+        learner.follow(state.weights);
+        loop.onsager = slope ? Overlap(v * state.error * linalg::inverse(now.noise_covariance) * gain)
+                             : Overlap(v * state.error);
+        now.self_overlap = data::self_overlaps(state.weights);
         now.predicted_error = state.error;
-        if (options.measure)
-            now.true_error = options.measure(data::from_components(geometry, state.estimates));
+        if (options.measure) now.true_error = options.measure(data::from_components(geometry, state.weights));
         now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        result.record.push_back(now);
+        loop.record.push_back(now);
+        ++loop.iteration;
 
         // For a posterior mean the self-overlap is Q - C (Nishimori): a lost run violates that.
         const double inconsistency = std::abs((now.self_overlap - (without.total - state.error)).trace());
         const bool consistent = inconsistency < consistent_within * without.trace,
                    definite = linalg::positive_definite(state.error), vanished = !(state.error.trace() > 0);
-        if (inconsistency < best_inconsistency && (definite || vanished)) {
-            best_inconsistency = inconsistency;
-            best = state;
+        if (inconsistency < loop.best_inconsistency && (definite || vanished)) {
+            loop.best_inconsistency = inconsistency;
+            loop.best = state;
         }
         if (!(now.self_overlap.trace() < lost_beyond * (without.total.trace() + without.trace)) ||
             !(definite || vanished))
             return finish(Termination::diverged);
-        if (options.progress && !options.progress(now)) return finish(Termination::stopped);
+        const bool stop = !proceed(options.progress, now, pool.ranks());
         if (state.error.trace() < vanishing_error * without.trace) {
             // Recovered only if the outputs are explained: in undamped runs the variance alone can vanish.
             const bool explained = residual_error < explained_residual * without.trace;
@@ -279,10 +330,12 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
         if (now.change <= options.tolerance * state.error.trace())
             return finish(consistent ? Termination::converged : Termination::diverged);
         if (options.adaptive_damping) {
-            damping = now.change > last_change ? std::min(0.9, 0.5 + 0.5 * damping)
-                                               : std::max(options.damping, 0.95 * damping);
+            loop.damping = now.change > loop.last_change ? std::min(0.9, 0.5 + 0.5 * loop.damping)
+                                                         : std::max(options.damping, 0.95 * loop.damping);
         }
-        last_change = now.change;
+        loop.last_change = now.change;
+        if (options.save && (stop || loop.iteration % options.save_stride == 0)) save();
+        if (stop) return finish(Termination::stopped);
     }
     return finish(Termination::iteration_limit);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -12,6 +13,10 @@
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/estimators/learning.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
+
+namespace bayesaim::data {
+struct SavedState;
+}
 
 /// Approximate message passing, for any number of layers:
 ///
@@ -40,6 +45,7 @@ std::string_view to_string(Response response);
 
 /// One iteration, as it goes into the record. Matrices between layers are 1 x 1 for one layer.
 struct AmpIteration {
+    static constexpr bool one_row = true;
     int iteration = 0;
     Overlap self_overlap;                 ///< Tr(Shat_l Shat_k)/d; Q - predicted_error for a posterior mean
     Overlap predicted_error;              ///< C
@@ -50,6 +56,20 @@ struct AmpIteration {
     std::optional<Overlap> true_error{};  ///< if the options have a measure
     double seconds = 0;
 };
+
+/// The parts of a record that is saved; see data/saved_state.hpp.
+template <class Archive>
+void visit(Archive& archive, AmpIteration& now) {
+    archive("iteration", now.iteration);
+    archive("self_overlap", now.self_overlap);
+    archive("predicted_error", now.predicted_error);
+    archive("conjugate", now.conjugate);
+    archive("response", now.response);
+    archive("noise_covariance", now.noise_covariance);
+    archive("change", now.change);
+    archive("true_error", now.true_error);
+    archive("seconds", now.seconds);
+}
 
 struct AmpOptions {
     int max_iterations = 200;
@@ -66,6 +86,11 @@ struct AmpOptions {
     std::function<Overlap(std::span<const linalg::Matrix>)> measure{};
     /// Called after each iteration; returns false to stop the run.
     std::function<bool(const AmpIteration&)> progress{};
+    /// Called on the first rank after every `save_stride` iterations, and before the run stops. A later run of the same
+    /// data and options that resumes from what it gets has the same bits. Not with learning.
+    std::function<void(const data::SavedState&)> save{};
+    int save_stride = 10;
+    std::shared_ptr<const data::SavedState> resume{};
 };
 
 struct AmpResult {
@@ -93,7 +118,7 @@ struct AmpResult {
 /// singular: the others get 1e-6 of the prior's precision. Joint denoisers are rough there unless the priors
 /// are Gaussian or the data few; a run that they mislead does not converge. Matrix-free: for each layer two
 /// products with the tokens and one eigendecomposition per iteration. Results have the same bits for any
-/// number of threads and for stored and regenerated tokens. Pinned by: Amp.*, AmpOfSeveralLayers.*.
+/// number of threads and ranks and for stored and regenerated tokens. Pinned by: Amp.*, AmpOfSeveralLayers.*.
 AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channel& channel,
                   const AmpOptions& options, ThreadPool& pool);
 /// One layer.

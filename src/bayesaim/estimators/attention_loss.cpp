@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/tree_sum.hpp"
+#include "bayesaim/linalg/matrix_sum.hpp"
 
 namespace bayesaim::estimators {
 namespace {
@@ -15,9 +18,6 @@ namespace {
 constexpr Eigen::Index lanes = 32;
 template <class Scalar>
 using Lane = Eigen::Array<Scalar, lanes, 1>;
-
-/// Number of partial matrices for sums over blocks; they are added in order.
-constexpr std::size_t shares = 8;
 
 /// Replaces h by G = dL/dh for rows softmax(beta h) of these lengths, and returns the losses of the samples.
 template <class Scalar>
@@ -81,10 +81,11 @@ Matrix split(const Matrix& m, const Matrix& weights) {
 }
 
 /// Throws InvalidArgument unless the channel has a gradient and the data fit it.
-channels::SmoothOutput checked_output(const data::Dataset& data, const channels::Channel& channel) {
+channels::SmoothOutput checked_output(const data::Dataset& data, const channels::Channel& channel,
+                                      const Communicator& ranks) {
     const auto output = channel.smooth_output();
     if (!output) throw_invalid("channel", "one with a gradient, such as softmax or linear", channel.name());
-    check_outputs(channel, data);
+    check_outputs(channel, data, ranks);
     if (data.keys().dim() != data.tokens->dim())
         throw_unavailable("gradient descent", "for keys of another dimension than the queries");
     return *output;
@@ -107,13 +108,15 @@ LossGeometry::LossGeometry(const channels::Geometry& geometry)
 template <class Scalar>
 AttentionLoss<Scalar>::AttentionLoss(const data::Dataset& data, const channels::Channel& channel,
                                      ThreadPool& pool)
-    : AttentionLoss(data, checked_output(data, channel), LossGeometry(channel.geometry()), pool) {}
+    : AttentionLoss(data, checked_output(data, channel, pool.ranks()), LossGeometry(channel.geometry()),
+                    pool) {}
 
 template <class Scalar>
 AttentionLoss<Scalar>::AttentionLoss(const data::Dataset& data, const channels::SmoothOutput& output,
                                      LossGeometry geometry, ThreadPool& pool)
     : samples_(data.tokens->samples()),
       dim_(data.tokens->dim()),
+      shares_(data.shares()),
       geometry_(std::move(geometry)),
       by_query_(static_cast<std::size_t>(geometry_.queries)),
       by_key_(static_cast<std::size_t>(geometry_.keys)),
@@ -129,9 +132,8 @@ AttentionLoss<Scalar>::AttentionLoss(const data::Dataset& data, const channels::
     for (const auto& row : by_query_) {
         if (!row.empty()) row_lengths_.push_back(static_cast<Eigen::Index>(row.size()));
     }
-    const auto count = static_cast<std::size_t>(samples_);
-    blocks_.resize(block_count(count, block_size()));
-    parallel_for(pool, count, block_size(), [&](Range range) {
+    std::mutex mutex;  // of the blocks
+    for_own_blocks(pool, shares_, block_size(), [&](Range range) {
         const auto begin = static_cast<Eigen::Index>(range.begin),
                    size = static_cast<Eigen::Index>(range.size());
         Block block = empty_block(size);
@@ -146,7 +148,8 @@ AttentionLoss<Scalar>::AttentionLoss(const data::Dataset& data, const channels::
                     static_cast<Scalar>(softmax_ ? std::exp(value) : value);
             }
         }
-        blocks_[range.begin / block_size()] = std::move(block);
+        const std::lock_guard lock(mutex);
+        blocks_.emplace(range.begin, std::move(block));
     });
 }
 
@@ -165,9 +168,10 @@ void AttentionLoss<Scalar>::copy_tokens(const data::TokenSource& source, Range r
 }
 
 template <class Scalar>
-AttentionLoss<Scalar>::AttentionLoss(const AttentionLoss& all, Eigen::Index samples)
-    : samples_(samples),
+AttentionLoss<Scalar>::AttentionLoss(const AttentionLoss& all, std::size_t samples)
+    : samples_(static_cast<Eigen::Index>(samples)),
       dim_(all.dim_),
+      shares_(samples),
       geometry_(all.geometry_),
       by_query_(all.by_query_),
       by_key_(all.by_key_),
@@ -179,22 +183,22 @@ AttentionLoss<Scalar>::AttentionLoss(const AttentionLoss& all, Eigen::Index samp
 
 template <class Scalar>
 AttentionLoss<Scalar> AttentionLoss<Scalar>::subset(std::span<const Eigen::Index> samples) const {
-    AttentionLoss result(*this, static_cast<Eigen::Index>(samples.size()));
-    const auto whole = static_cast<Eigen::Index>(block_size());
-    for (std::size_t b = 0; b < block_count(samples.size(), block_size()); ++b) {
-        const Range range = block_range(samples.size(), block_size(), b);
+    AttentionLoss result(*this, samples.size());
+    ThreadPool alone;
+    for_own_blocks(alone, result.shares_, block_size(), [&](Range range) {
         Block block = empty_block(static_cast<Eigen::Index>(range.size()));
         const Eigen::Index padded = block.outputs.rows();
         for (std::size_t j = range.begin; j < range.end; ++j) {
             const auto i = static_cast<Eigen::Index>(j - range.begin);
-            const Block& from = blocks_[static_cast<std::size_t>(samples[j] / whole)];
-            const Eigen::Index row = samples[j] % whole, from_padded = from.outputs.rows();
+            const auto& [first, from] = *std::prev(blocks_.upper_bound(static_cast<std::size_t>(samples[j])));
+            const Eigen::Index row = samples[j] - static_cast<Eigen::Index>(first),
+                               from_padded = from.outputs.rows();
             block.outputs.row(i) = from.outputs.row(row);
             for (Eigen::Index a = 0; a < token_rows(); ++a)
                 block.tokens.row(a * padded + i) = from.tokens.row(a * from_padded + row);
         }
-        result.blocks_.push_back(std::move(block));
-    }
+        result.blocks_.emplace(range.begin, std::move(block));
+    });
     return result;
 }
 
@@ -218,27 +222,9 @@ template <class Scalar>
 double AttentionLoss<Scalar>::evaluate(const Matrix& weights, Matrix& gradient, ThreadPool* pool) const {
     check_size("rows of the student", weights.rows(), dim_);
     const Student student = this->student(weights);
-    const std::size_t share_count = std::min(shares, blocks_.size());
-    const auto share = [&](std::size_t i) {
-        return Range{i * blocks_.size() / share_count, (i + 1) * blocks_.size() / share_count};
-    };
-    Sums total;
-    const auto add = [&](Sums part) {
-        total.loss += part.loss;
-        total.trace += part.trace;
-        if (total.pulled.size() == 0) {
-            total.pulled = std::move(part.pulled);
-        } else {
-            total.pulled += part.pulled;
-        }
-    };
-    if (pool != nullptr && pool->threads() > 1) {
-        std::vector<Sums> parts(share_count);
-        pool->for_each(share_count, [&](std::size_t i) { parts[i] = sum_blocks(share(i), student); });
-        for (Sums& part : parts) add(std::move(part));
-    } else {
-        for (std::size_t i = 0; i < share_count; ++i) add(sum_blocks(share(i), student));
-    }
+    std::vector<Sums> spare;
+    Sums total = TreeSum<Sums>(pool, shares_,
+                               spare)([&](Range samples, Sums& sums) { sum_blocks(samples, student, sums); });
     const double d = static_cast<double>(dim_), r = static_cast<double>(student.width);
     const double scale = weight_ / (std::sqrt(r) * d);
     if (student.merged) total.pulled = split(total.pulled, weights);
@@ -277,17 +263,30 @@ typename AttentionLoss<Scalar>::Student AttentionLoss<Scalar>::student(const Mat
 }
 
 template <class Scalar>
-typename AttentionLoss<Scalar>::Sums AttentionLoss<Scalar>::sum_blocks(Range blocks,
-                                                                       const Student& student) const {
-    Sums sums{Matrix::Zero(dim_, student.map.cols())};
+void AttentionLoss<Scalar>::Sums::add(const Sums& other) {
+    pulled += other.pulled;
+    loss += other.loss;
+    trace += other.trace;
+}
+
+template <class Scalar>
+void AttentionLoss<Scalar>::Sums::for_parts(const std::function<void(std::span<std::byte>)>& use) {
+    use(linalg::bytes_of_matrix(pulled));
+    use(bytes_of(loss));
+    use(bytes_of(trace));
+}
+
+template <class Scalar>
+void AttentionLoss<Scalar>::sum_blocks(Range samples, const Student& student, Sums& sums) const {
+    sums.pulled.setZero(dim_, student.map.cols());
+    sums.loss = sums.trace = 0;
     Matrix projected;
-    for (std::size_t b = blocks.begin; b < blocks.end; ++b) {
-        const Block& block = blocks_[b];
+    for (std::size_t b = 0; b < block_count(samples.size(), block_size()); ++b) {
+        const Block& block = blocks_.at(block_within(samples, block_size(), b).begin);
         project(block, student, projected);
         between_products(block, student, projected, sums);
         pull(block, student, projected, sums.pulled);
     }
-    return sums;
 }
 
 /// P = X W, or X [W_Q | W_K], or X A. With separate keys P stands above K.

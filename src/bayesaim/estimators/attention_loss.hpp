@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -36,7 +38,7 @@ struct LossGeometry {
 ///
 /// Two products with W per evaluation; the T x T part works in place on P while a block of it is in the
 /// cache. Token a of all samples of a block lies together, so that everything between the products runs
-/// over samples. Blocks and the order of their sums are fixed: the bits depend neither on threads nor on
+/// over samples. Blocks and the tree of their sums are fixed: the bits depend neither on threads and ranks nor on
 /// other descents.
 /// Pinned by: AttentionLoss.GradientIsThatOfFiniteDifferences, UntiedGradientIsThatOfFiniteDifferences.
 template <class Scalar>
@@ -44,20 +46,21 @@ class AttentionLoss {
   public:
     using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
 
-    /// Copies tokens and outputs. The channel must have a smooth output.
+    /// Copies tokens and outputs, those of this rank. The channel must have a smooth output.
     AttentionLoss(const data::Dataset& data, const channels::Channel& channel, ThreadPool& pool);
     /// The same for any pairs. Outputs are queries x keys; those that are not seen are not read.
     AttentionLoss(const data::Dataset& data, const channels::SmoothOutput& output, LossGeometry geometry,
                   ThreadPool& pool);
 
-    /// The loss of a mini-batch times n/(samples of the batch): an estimate of the loss of all samples.
+    /// The loss of a mini-batch times n/(samples of the batch): an estimate of the loss of all samples. One process
+    /// must have all samples.
     AttentionLoss subset(std::span<const Eigen::Index> samples) const;
 
     Eigen::Index samples() const { return samples_; }
     Eigen::Index dim() const { return dim_; }
     int factors() const { return static_cast<int>(geometry_.factors()); }  ///< of W: 1, or 2 for [W_Q | W_K]
 
-    /// The loss at W, and its gradient. Without a pool the calling thread works alone.
+    /// The loss at W, and its gradient. Without a pool the calling thread works alone, and must have all samples.
     double evaluate(const Matrix& weights, Matrix& gradient, ThreadPool* pool = nullptr) const;
 
   private:
@@ -69,6 +72,9 @@ class AttentionLoss {
     struct Sums {
         Matrix pulled;  ///< X' (Gamma P), or [X' (G K) | Z' (G' P)], or M
         double loss = 0, trace = 0;
+
+        void add(const Sums& other);
+        void for_parts(const std::function<void(std::span<std::byte>)>& use);
     };
     /// A pair that is seen, as its query or its key sees it: its place among the pairs, and the other token.
     struct Link {
@@ -84,7 +90,7 @@ class AttentionLoss {
     struct Panel;    // lanes of samples of one projected block
     struct Scratch;  // of between_products
 
-    AttentionLoss(const AttentionLoss& all, Eigen::Index samples);
+    AttentionLoss(const AttentionLoss& all, std::size_t samples);
     Block empty_block(Eigen::Index count) const;
     void copy_tokens(const data::TokenSource& source, Range range, Eigen::Index first, Block& block) const;
     std::size_t block_size() const;
@@ -92,7 +98,7 @@ class AttentionLoss {
         return geometry_.queries + (geometry_.separate_keys ? geometry_.keys : 0);
     }
     Student student(const Matrix& weights) const;
-    Sums sum_blocks(Range blocks, const Student& student) const;
+    void sum_blocks(Range samples, const Student& student, Sums& sums) const;
     void project(const Block& block, const Student& student, Matrix& projected) const;
     void pull(const Block& block, const Student& student, const Matrix& projected, Matrix& pulled) const;
     void between_products(const Block& block, const Student& student, Matrix& projected, Sums& sums) const;
@@ -102,13 +108,14 @@ class AttentionLoss {
     void untied_mix(const Panel& panel, Scratch& scratch) const;
 
     Eigen::Index samples_, dim_;
+    Shares shares_;
     LossGeometry geometry_;
     Links by_query_, by_key_;
     std::vector<std::size_t> diagonal_;      // pairs of a token with itself
     std::vector<Eigen::Index> row_lengths_;  // of the rows with pairs
     bool softmax_ = false;
     double beta_ = 1, weight_ = 1;
-    std::vector<Block> blocks_;
+    std::map<std::size_t, Block> blocks_;  // by their first sample
 };
 
 extern template class AttentionLoss<float>;

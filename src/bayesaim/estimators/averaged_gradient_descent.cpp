@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/linalg/matrix_sum.hpp"
 
 namespace bayesaim::estimators {
 namespace {
@@ -12,17 +13,42 @@ namespace {
 bool running(const Descent& descent) { return !descent.status; }
 
 /// Advances every running descent by a few steps: one descent per thread, or all threads on one descent after
-/// the other if there are fewer descents than threads. The bits are the same.
-void advance_all(const GradientDescent& problem, std::vector<Descent>& descents, int steps,
-                 ThreadPool& pool) {
+/// the other if there are fewer descents than threads or the samples are on several ranks. The bits are the same.
+void advance_all(const GradientDescent& problem, std::span<Descent> descents, int steps, ThreadPool& pool) {
     std::vector<Descent*> work;
     for (Descent& descent : descents) {
         if (running(descent)) work.push_back(&descent);
     }
-    if (work.size() < pool.threads()) {
+    if (work.size() < pool.threads() || pool.ranks().size() > 1) {
         for (Descent* descent : work) problem.advance(*descent, steps, &pool);
     } else {
         pool.for_each(work.size(), [&](std::size_t i) { problem.advance(*work[i], steps, nullptr); });
+    }
+}
+
+/// Calls use(bytes) for what changes from step to step. Reading, each part has its size from those before.
+template <class Use>
+void for_parts(Descent& descent, const Use& use) {
+    std::size_t rows = descent.record.size();
+    for (linalg::Matrix* matrix : {&descent.weights, &descent.first_moment, &descent.second_moment})
+        use(linalg::bytes_of_matrix(*matrix));
+    use(bytes_of(descent.step));
+    use(bytes_of(descent.status));
+    use(bytes_of(descent.seconds));
+    use(bytes_of(rows));
+    descent.record.resize(rows);
+    use(bytes_of(descent.record.data(), rows));
+}
+
+/// The first rank gets the descents of the others.
+void gather(std::vector<Descent>& descents, Communicator& ranks) {
+    for (std::size_t m = 0; m < descents.size(); ++m) {
+        const int from = owner_of(m, descents.size(), ranks);
+        if (from == 0) continue;
+        for_parts(descents[m], [&](std::span<std::byte> bytes) {
+            if (ranks.first()) ranks.receive(bytes, from);
+            if (ranks.rank() == from) ranks.send(bytes, 0);
+        });
     }
 }
 
@@ -59,11 +85,18 @@ AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset&
     }
     check_size("resumed starts", static_cast<long long>(descents.size()), options.starts);
 
-    while (std::any_of(descents.begin(), descents.end(), running)) {
-        advance_all(*problem, descents, options.progress_stride, pool);
-        if (!options.progress || options.progress(descents)) continue;
+    Communicator& ranks = options.starts_over != nullptr ? *options.starts_over : one_process();
+    const Range part = own_part(descents.size(), ranks);
+    const std::span<Descent> own = std::span(descents).subspan(part.begin, part.size());
+    Communicator& agreeing = options.starts_over != nullptr ? ranks : pool.ranks();
+    while (any_rank(agreeing, std::any_of(own.begin(), own.end(), running))) {
+        advance_all(*problem, own, options.progress_stride, pool);
+        gather(descents, ranks);
+        if (proceed(options.progress, descents, agreeing)) continue;
         for (Descent& descent : descents) descent.status = descent.status.value_or(Termination::stopped);
     }
+    for (Descent& descent : descents)
+        for_parts(descent, [&](std::span<std::byte> bytes) { ranks.broadcast(bytes); });
     result.status = worst_status(descents);
     measure_starts(descents, [&](const linalg::Matrix& mean) {
         result.estimate = mean;  // the last one measured is the mean over all starts

@@ -16,6 +16,9 @@ struct AveragedGradientDescentOptions {
     /// Called with all descents after every `progress_stride` steps and at the end; returns false to stop.
     std::function<bool(const std::vector<Descent>&)> progress{};
     int progress_stride = 10;
+    /// Ranks over which the starts are divided; each has all samples, and a pool of its own. The first one sees the
+    /// progress of all starts, and all get the result. None: samples are divided over the ranks of the pool, if any.
+    Communicator* starts_over = nullptr;
 };
 
 struct AveragedGradientDescentResult {
@@ -26,7 +29,7 @@ struct AveragedGradientDescentResult {
 
 /// Averaged gradient descent: the mean of S over M starts on the same data. Below strong recovery the loss
 /// has a manifold of minima; the mean over starts is closer to the posterior mean than any one start.
-/// Starts run in parallel; start m has the same bits alone and among others.
+/// Starts run in parallel; start m has the same bits alone and among others, on any rank.
 AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset& data,
                                                             const channels::Channel& channel,
                                                             const AveragedGradientDescentOptions& options,

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bayesaim/core/tree_sum.hpp"
 #include "bayesaim/data/attention.hpp"
+#include "bayesaim/linalg/matrix_sum.hpp"
 
 namespace bayesaim::estimators {
 namespace {
@@ -13,10 +15,8 @@ using channels::Rows;
 using linalg::Matrix;
 using linalg::Overlap;
 
-/// Number of partial sums, each over a fixed share of the blocks; they are added in order. Scores of several
-/// layers take far longer than products: more shares and smaller blocks keep more threads busy.
-constexpr std::size_t shares_of_one_layer = 8, shares_of_several = 32;
-constexpr std::size_t block_of_several = 64;
+/// Scores of several layers take far longer than products: smaller sums and blocks keep more threads busy.
+constexpr std::size_t parts_for_several = 4, block_of_several = 64;
 
 /// The columns of one layer.
 template <class Matrix>
@@ -60,26 +60,21 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Score& score, 
     // Both parts of S are pulled as one matrix.
     const std::size_t pulled_count = geometry.parts() == 2 ? 1 : layers;
 
-    const auto samples = static_cast<std::size_t>(source.samples());
     const std::size_t block_size = layers == 1 ? data::samples_per_block(source)
                                                : std::min(block_of_several, data::samples_per_block(source));
-    const std::size_t blocks = block_count(samples, block_size),
-                      share_count = std::min(layers == 1 ? shares_of_one_layer : shares_of_several, blocks);
-    std::vector<ShareSums>& sums = messages.sums;
-    sums.resize(share_count);
-    pool.for_each(share_count, [&](std::size_t share) {
-        ShareSums& sum = sums[share];
+    TreeSum<ScoreSums> tree(&pool, data.shares(), messages.spare, layers == 1 ? 1 : parts_for_several);
+    ScoreSums sums = tree([&](Range samples, ScoreSums& sum) {
         sum.pulled.resize(pulled_count);
         for (Matrix& pulled : sum.pulled) pulled.setZero(d, key_dim);
         sum.trace.assign(pulled_count, 0);
         sum.power = sum.slope = linalg::zero_overlap(score.components());
-        if (input.layout != nullptr) sum.terms.setZero(input.layout->size());
+        sum.terms.setZero(input.layout != nullptr ? input.layout->size() : 0);
         Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic> scratch, key_scratch, work;
         Rows index;
         Eigen::VectorXd log_z(0);
         sum.log_z = 0;
-        for (std::size_t b = share * blocks / share_count; b < (share + 1) * blocks / share_count; ++b) {
-            const Range range = block_range(samples, block_size, b);
+        for (std::size_t b = 0; b < block_count(samples.size(), block_size); ++b) {
+            const Range range = block_within(samples, block_size, b);
             const auto begin = static_cast<Eigen::Index>(range.begin),
                        size = static_cast<Eigen::Index>(range.size());
             const auto block_of = [&](const data::TokenSource& tokens_of, auto& memory) {
@@ -138,22 +133,12 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Score& score, 
             }
         }
     });
-    Pass total{sums[0].pulled, sums[0].power, sums[0].slope, sums[0].terms, sums[0].log_z};
-    for (std::size_t share = 1; share < share_count; ++share) {
-        total.power += sums[share].power;
-        total.slope += sums[share].slope;
-        total.terms += sums[share].terms;
-        total.log_z += sums[share].log_z;
-        for (std::size_t l = 0; l < pulled_count; ++l) {
-            total.pulled[l] += sums[share].pulled[l];
-            sums[0].trace[l] += sums[share].trace[l];
-        }
-    }
+    Pass total{std::move(sums.pulled), sums.power, sums.slope, std::move(sums.terms), sums.log_z};
     // sum g Z = (sum X G X' - sum Tr(G) I) / sqrt(d); without a trace if no token attends to itself
     for (std::size_t l = 0; l < pulled_count; ++l) {
         Matrix& pulled = total.pulled[l];
         if (geometry.symmetric()) pulled.triangularView<Eigen::StrictlyUpper>() = pulled.transpose();
-        if (!bilinear) pulled.diagonal().array() -= sums[0].trace[l];
+        if (!bilinear) pulled.diagonal().array() -= sums.trace[l];
         pulled /= std::sqrt(std::sqrt(static_cast<double>(d) * static_cast<double>(key_dim)));
     }
     if (geometry.parts() == 2) {
@@ -167,11 +152,42 @@ Pass pass_of_precision(const data::Dataset& data, const channels::Score& score, 
 
 }  // namespace
 
+void ScoreSums::add(const ScoreSums& other) {
+    for (std::size_t l = 0; l < pulled.size(); ++l) {
+        pulled[l] += other.pulled[l];
+        trace[l] += other.trace[l];
+    }
+    power += other.power;
+    slope += other.slope;
+    terms += other.terms;
+    log_z += other.log_z;
+}
+
+void ScoreSums::for_parts(const std::function<void(std::span<std::byte>)>& use) {
+    for (Matrix& matrix : pulled) use(linalg::bytes_of_matrix(matrix));
+    use(bytes_of(trace.data(), trace.size()));
+    for (Overlap* overlap : {&power, &slope}) use(linalg::bytes_of_matrix(*overlap));
+    use(linalg::bytes_of_matrix(terms));
+    use(bytes_of(log_z));
+}
+
+void gather(Messages& messages, const Shares& shares, Communicator& ranks) {
+    for (Rows* rows : {&messages.omega, &messages.g}) {
+        for (std::size_t i = 0; i < shares.count(); ++i) {
+            const Range share = shares.share(i);
+            const int from = shares.owner(i, ranks);
+            const auto columns = static_cast<std::size_t>(rows->cols());
+            const auto bytes = bytes_of(rows->data() + share.begin * columns, share.size() * columns);
+            if (from != 0 && ranks.rank() == from) ranks.send(bytes, 0);
+            if (from != 0 && ranks.first()) ranks.receive(bytes, from);
+        }
+    }
+}
+
 Pass pass_over_data(const data::Dataset& data, const channels::Score& score, const PassInput& input,
                     Messages& messages, ThreadPool& pool) {
     const bool wide = data.tokens->precision() == data::Precision::double_precision;
-    return (wide ? pass_of_precision<double> : pass_of_precision<float>)(data, score, input, messages,
-                                                                         pool);
+    return (wide ? pass_of_precision<double> : pass_of_precision<float>)(data, score, input, messages, pool);
 }
 
 }  // namespace bayesaim::estimators

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "bayesaim/channels/channel.hpp"
@@ -8,21 +10,35 @@
 
 namespace bayesaim::estimators {
 
-/// Sums over one share of the samples.
-struct ShareSums {
+/// Sums over some of the samples; see core/tree_sum.hpp.
+struct ScoreSums {
     std::vector<linalg::Matrix> pulled;  ///< sum X G X', tied attention: the lower triangle
     std::vector<double> trace;           ///< sum Tr G
     linalg::Overlap power, slope;
     linalg::Vector terms;  ///< sum F' g
     double log_z = 0;
+
+    void add(const ScoreSums& other);
+    void for_parts(const std::function<void(std::span<std::byte>)>& use);
 };
 
 /// The state that AMP keeps between iterations.
 struct Messages {
-    channels::Rows omega, g;      ///< n x L K; empty before the first iteration
-    linalg::Overlap variance;     ///< V
-    std::vector<ShareSums> sums;  ///< scratch: memory that is given back and taken again costs page faults
+    channels::Rows omega, g;       ///< n x L K, rows of this rank; empty before the first iteration
+    linalg::Overlap variance;      ///< V
+    std::vector<ScoreSums> spare;  ///< scratch: memory that is given back and taken again costs page faults
 };
+
+/// What must be kept of them.
+template <class Archive>
+void visit(Archive& archive, Messages& messages) {
+    archive("omega", messages.omega);
+    archive("g", messages.g);
+    archive("variance", messages.variance);
+}
+
+/// The first rank gets the messages of all samples.
+void gather(Messages& messages, const Shares& shares, Communicator& ranks);
 
 /// The input of one pass.
 struct PassInput {
@@ -48,7 +64,7 @@ struct Pass {
 
 /// One pass over the tokens: forward through the estimates of all layers, score, and back. The score is that of a
 /// channel, or the proximal step of a loss. Products have the
-/// precision of the tokens. Results have the same bits for any number of threads and any token storage.
+/// precision of the tokens. Results have the same bits for any number of threads and ranks and any token storage.
 Pass pass_over_data(const data::Dataset& data, const channels::Score& score, const PassInput& input,
                     Messages& messages, ThreadPool& pool);
 

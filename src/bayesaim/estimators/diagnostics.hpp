@@ -18,7 +18,8 @@ struct Split {
 };
 
 /// Holds out this many samples, chosen by the seed; the order of the others is kept.
-Split hold_out(const data::Dataset& data, Eigen::Index samples, std::uint64_t seed);
+Split hold_out(const data::Dataset& data, Eigen::Index samples, std::uint64_t seed,
+               const Communicator& ranks = one_process());
 
 /// An estimate, as far as predictions need it.
 struct FittedModel {

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/saved_state.hpp"
 #include "bayesaim/denoisers/soft_threshold.hpp"
 #include "bayesaim/estimators/data_pass.hpp"
 
@@ -25,6 +27,7 @@ void check(const data::Dataset& data, const losses::Loss& loss, const ErmOptions
     check_between("regularization", options.regularization, 0, losses::largest_regularization);
     check_positive("tolerance", options.tolerance);
     check_at_least("iterations", options.max_iterations, 1);
+    check_at_least("save stride", options.save_stride, 1);
     check_non_negative("damping", options.damping);
     if (options.damping >= 1) throw_invalid("damping", "below 1", options.damping);
     if (options.initial_estimate)
@@ -37,6 +40,55 @@ struct Shrunk {
     double divergence = 0, zero_fraction = 0;
 };
 
+/// Between two iterations of message passing.
+struct Passing {
+    double variance = 2, damping = 0, least = infinity;
+    int since_least = 0, next_check = 0;
+    Messages messages{};
+};
+
+template <class Archive>
+void visit(Archive& archive, Passing& passing) {
+    archive("variance", passing.variance);
+    archive("damping", passing.damping);
+    archive("least", passing.least);
+    archive("since_least", passing.since_least);
+    archive("next_check", passing.next_check);
+    archive("messages", passing.messages);
+}
+
+/// Between two steps of the proximal gradient.
+struct Descending {
+    double lipschitz = 1, momentum = 1, objective = infinity;
+    Matrix point{};
+};
+
+template <class Archive>
+void visit(Archive& archive, Descending& descending) {
+    archive("lipschitz", descending.lipschitz);
+    archive("momentum", descending.momentum);
+    archive("objective", descending.objective);
+    archive("point", descending.point);
+}
+
+/// Everything that the next iteration depends on.
+struct Training {
+    Matrix estimate{};
+    double curvature = 0;              // the last A
+    std::optional<Passing> passing{};  // one of these, once it has begun
+    std::optional<Descending> descending{};
+    std::vector<ErmIteration> record{};
+};
+
+template <class Archive>
+void visit(Archive& archive, Training& training) {
+    archive("estimate", training.estimate);
+    archive("curvature", training.curvature);
+    archive("passing", training.passing);
+    archive("descending", training.descending);
+    archive("record", training.record);
+}
+
 class Trainer {
   public:
     Trainer(const data::Dataset& data, const losses::Loss& loss, const ErmOptions& options, ThreadPool& pool)
@@ -46,12 +98,17 @@ class Trainer {
           pool_(pool),
           d_(static_cast<double>(data.tokens->dim())) {
         const Eigen::Index dim = data.tokens->dim();
-        estimate_ = options.initial_estimate.value_or(Matrix::Zero(dim, dim));
+        if (options.resume) {
+            data::load(*options.resume, "erm", training_);
+            check_size("dimension of the resumed estimate", training_.estimate.rows(), dim);
+        } else {
+            training_.estimate = options.initial_estimate.value_or(Matrix::Zero(dim, dim));
+        }
     }
 
     ErmResult run() {
         std::optional<Termination> status;
-        if (options_.solver != Solver::proximal_gradient) status = pass_messages();
+        if (options_.solver != Solver::proximal_gradient && !training_.descending) status = pass_messages();
         if (!status && options_.solver != Solver::message_passing) status = descend();
         result_.status = status.value_or(Termination::iteration_limit);
         finish();
@@ -65,12 +122,12 @@ class Trainer {
     };
     Gradient gradient_at(const Matrix& s) {
         Messages fresh;
-        fresh.sums = std::move(scratch_.sums);
+        fresh.spare = std::move(scratch_.spare);
         const linalg::Overlap none = linalg::zero_overlap(1);
         const std::vector<Matrix> one = {s};
         Pass pass = pass_over_data(
             data_, loss_, {.estimates = one, .variance = none, .onsager = none, .log_z = true}, fresh, pool_);
-        scratch_.sums = std::move(fresh.sums);
+        scratch_.spare = std::move(fresh.spare);
         return {-pass.log_z, std::move(pass.pulled[0])};
     }
 
@@ -96,60 +153,76 @@ class Trainer {
                (options_.penalty == Penalty::trace ? s.trace() : 0.5 * s.squaredNorm());
     }
 
-    /// Takes the step into the record. Returns false if the caller asks to stop.
-    bool record(ErmIteration& now, std::chrono::steady_clock::time_point start) {
-        now.iteration = static_cast<int>(result_.record.size()) + 1;
-        if (options_.measure) now.true_error = options_.measure(estimate_);
+    /// Takes the step into the record. Returns the end, if there is one.
+    std::optional<Termination> record(ErmIteration& now, std::chrono::steady_clock::time_point start) {
+        now.iteration = static_cast<int>(training_.record.size()) + 1;
+        if (options_.measure) now.true_error = options_.measure(training_.estimate);
         now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        result_.record.push_back(now);
-        return !options_.progress || options_.progress(now);
+        training_.record.push_back(now);
+        stop_ = !proceed(options_.progress, now, pool_.ranks());
+        if (now.kkt_residual && *now.kkt_residual <= options_.tolerance) return Termination::converged;
+        return std::nullopt;
     }
 
-    bool exhausted() const { return static_cast<int>(result_.record.size()) >= options_.max_iterations; }
+    /// At the end of an iteration: saves it, if that is due. Returns whether the caller asks to stop.
+    bool stops() {
+        const bool due = static_cast<int>(training_.record.size()) % options_.save_stride == 0;
+        if (options_.save && (stop_ || due)) {
+            if (training_.passing) gather(training_.passing->messages, data_.shares(), pool_.ranks());
+            if (pool_.ranks().first()) {
+                data::SavedState saved;
+                data::save(saved, "erm", training_);
+                options_.save(saved);
+            }
+        }
+        return stop_;
+    }
+
+    bool exhausted() const { return static_cast<int>(training_.record.size()) >= options_.max_iterations; }
 
     /// The end, std::nullopt if message passing does not get there.
     std::optional<Termination> pass_messages() {
         // Runs that do not shrink their changes for so long get more damping, and are given up at the end.
         constexpr int patience = 30;
         constexpr double most_damping = 0.95;
-        double variance = 2, damping = options_.damping, least = infinity;
-        int since_least = 0, next_check = 0;
-        Messages messages;
+        if (!training_.passing) training_.passing = Passing{.damping = options_.damping};
+        Passing& state = *training_.passing;
+        Matrix& estimate = training_.estimate;
         while (!exhausted()) {
             const auto start = std::chrono::steady_clock::now();
-            const linalg::Overlap v = linalg::scalar_overlap(variance);
-            const std::vector<Matrix> one = {estimate_};
+            const linalg::Overlap v = linalg::scalar_overlap(state.variance);
+            const std::vector<Matrix> one = {estimate};
             const Pass pass = pass_over_data(
                 data_, loss_,
-                {.estimates = one, .variance = v, .onsager = v, .damping = damping, .slope = true}, messages,
-                pool_);
+                {.estimates = one, .variance = v, .onsager = v, .damping = state.damping, .slope = true},
+                state.messages, pool_);
             const double curvature = 2 * pass.slope(0, 0) / (d_ * d_);
             if (!(curvature > 0) || !std::isfinite(curvature)) return std::nullopt;
-            const Matrix r = estimate_ + pass.pulled[0] / (d_ * curvature);
+            const Matrix r = estimate + pass.pulled[0] / (d_ * curvature);
             Shrunk shrunk = shrink(r, curvature);
             ErmIteration now;
-            now.change = (shrunk.estimate - estimate_).norm() / std::max(r.norm(), 1e-300);
-            now.curvature = curvature_ = curvature;
+            now.change = (shrunk.estimate - estimate).norm() / std::max(r.norm(), 1e-300);
+            now.curvature = training_.curvature = curvature;
             now.zero_fraction = shrunk.zero_fraction;
             if (!std::isfinite(now.change)) return std::nullopt;
-            estimate_ = std::move(shrunk.estimate);
-            variance = now.response = std::max(shrunk.divergence, 1 / (d_ * d_)) / curvature;
-            const int iteration = static_cast<int>(result_.record.size());
-            if (now.change < options_.tolerance && iteration >= next_check) {
-                now.kkt_residual = kkt_residual(estimate_, gradient_at(estimate_).pulled, curvature);
-                next_check = iteration + 5;
+            estimate = std::move(shrunk.estimate);
+            state.variance = now.response = std::max(shrunk.divergence, 1 / (d_ * d_)) / curvature;
+            const int iteration = static_cast<int>(training_.record.size());
+            if (now.change < options_.tolerance && iteration >= state.next_check) {
+                now.kkt_residual = kkt_residual(estimate, gradient_at(estimate).pulled, curvature);
+                state.next_check = iteration + 5;
             }
-            if (!record(now, start)) return Termination::stopped;
-            if (now.kkt_residual && *now.kkt_residual <= options_.tolerance) return Termination::converged;
-            if (now.change < 0.9 * least) {
-                least = now.change;
-                since_least = 0;
-            } else if (++since_least > patience) {
-                if (damping > most_damping) return std::nullopt;
-                damping = 0.5 + 0.5 * damping;
-                since_least = 0;
-                least = infinity;
+            if (const auto end = record(now, start)) return end;
+            if (now.change < 0.9 * state.least) {
+                state.least = now.change;
+                state.since_least = 0;
+            } else if (++state.since_least > patience) {
+                if (state.damping > most_damping) return std::nullopt;
+                state.damping = 0.5 + 0.5 * state.damping;
+                state.since_least = 0;
+                state.least = infinity;
             }
+            if (stops()) return Termination::stopped;
         }
         return Termination::iteration_limit;
     }
@@ -157,9 +230,12 @@ class Trainer {
     /// FISTA with backtracking, started anew when the objective rises (O'Donoghue and Candes 2015). The step is 1/(d L).
     std::optional<Termination> descend() {
         constexpr double growth = 2, relief = 0.98;
-        double lipschitz = curvature_ > 0 ? curvature_ : 1, momentum = 1;
-        Matrix previous = estimate_, point = estimate_;
-        double objective = infinity;
+        Matrix& estimate = training_.estimate;
+        if (!training_.descending) {
+            training_.passing.reset();
+            training_.descending = Descending{.lipschitz = curvature_or_one(), .point = estimate};
+        }
+        auto& [lipschitz, momentum, objective, point] = *training_.descending;
         while (!exhausted()) {
             const auto start = std::chrono::steady_clock::now();
             const Gradient at_point = gradient_at(point);
@@ -176,40 +252,42 @@ class Trainer {
             }
             if (!std::isfinite(loss)) return Termination::diverged;
             ErmIteration now;
-            now.curvature = curvature_ = lipschitz;
+            now.curvature = training_.curvature = lipschitz;
             now.zero_fraction = shrunk.zero_fraction;
-            now.change = (shrunk.estimate - estimate_).norm() / std::max(shrunk.estimate.norm(), 1e-300);
+            now.change = (shrunk.estimate - estimate).norm() / std::max(shrunk.estimate.norm(), 1e-300);
             const double now_objective = loss + penalty(shrunk.estimate);
             const bool rises = now_objective > objective;
             objective = now_objective;
-            previous = estimate_;
-            estimate_ = std::move(shrunk.estimate);
+            const Matrix previous = std::exchange(estimate, std::move(shrunk.estimate));
             if (now.change < 10 * options_.tolerance)
-                now.kkt_residual = kkt_residual(estimate_, gradient_at(estimate_).pulled, lipschitz);
-            if (!record(now, start)) return Termination::stopped;
-            if (now.kkt_residual && *now.kkt_residual <= options_.tolerance) return Termination::converged;
+                now.kkt_residual = kkt_residual(estimate, gradient_at(estimate).pulled, lipschitz);
+            if (const auto end = record(now, start)) return end;
             if (rises) {
                 momentum = 1;
-                point = estimate_;
+                point = estimate;
             } else {
                 const double next = 0.5 * (1 + std::sqrt(1 + 4 * momentum * momentum));
-                point = estimate_ + (momentum - 1) / next * (estimate_ - previous);
+                point = estimate + (momentum - 1) / next * (estimate - previous);
                 momentum = next;
             }
             lipschitz *= relief;
+            if (stops()) return Termination::stopped;
         }
         return Termination::iteration_limit;
     }
 
+    double curvature_or_one() const { return training_.curvature > 0 ? training_.curvature : 1; }
+
     void finish() {
-        const Gradient at_end = gradient_at(estimate_);
+        Matrix& estimate = training_.estimate;
+        const Gradient at_end = gradient_at(estimate);
         const double samples = static_cast<double>(data_.tokens->samples());
-        const double curvature = curvature_ > 0 ? curvature_ : 1;
         result_.training_loss = at_end.loss / samples;
-        result_.objective = (at_end.loss + penalty(estimate_)) / (d_ * d_);
-        result_.kkt_residual = kkt_residual(estimate_, at_end.pulled, curvature);
+        result_.objective = (at_end.loss + penalty(estimate)) / (d_ * d_);
+        result_.kkt_residual = kkt_residual(estimate, at_end.pulled, curvature_or_one());
+        result_.record = std::move(training_.record);
         result_.zero_fraction = result_.record.empty() ? 0 : result_.record.back().zero_fraction;
-        result_.estimate = std::move(estimate_);
+        result_.estimate = std::move(estimate);
     }
 
     const data::Dataset& data_;
@@ -217,9 +295,9 @@ class Trainer {
     const ErmOptions& options_;
     ThreadPool& pool_;
     double d_;
-    Matrix estimate_;
-    double curvature_ = 0;  // the last A
-    Messages scratch_;      // memory of passes without messages
+    Training training_;
+    bool stop_ = false;  // the caller asks for it
+    Messages scratch_;   // memory of passes without messages
     ErmResult result_;
 };
 

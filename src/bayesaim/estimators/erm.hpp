@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,10 @@
 #include "bayesaim/data/dataset.hpp"
 #include "bayesaim/losses/loss.hpp"
 #include "bayesaim/losses/penalty.hpp"
+
+namespace bayesaim::data {
+struct SavedState;
+}
 
 /// Training as it is done in practice, solved to the end: the minimum of
 ///   sum_samples ell(y, htilde(S)) + lambda d penalty(S),
@@ -26,6 +31,7 @@ enum class Solver {
 Solver parse_solver(std::string_view name, std::string_view text);
 
 struct ErmIteration {
+    static constexpr bool one_row = true;
     int iteration = 0;
     double change = 0;                   ///< ||S - previous||_F / ||R||_F
     double curvature = 0, response = 0;  ///< A, or 1/step of the proximal gradient; V
@@ -34,6 +40,19 @@ struct ErmIteration {
     std::optional<double> true_error{};    ///< if the options have a measure
     double seconds = 0;
 };
+
+/// The parts of a record that is saved; see data/saved_state.hpp.
+template <class Archive>
+void visit(Archive& archive, ErmIteration& now) {
+    archive("iteration", now.iteration);
+    archive("change", now.change);
+    archive("curvature", now.curvature);
+    archive("response", now.response);
+    archive("zero_fraction", now.zero_fraction);
+    archive("kkt_residual", now.kkt_residual);
+    archive("true_error", now.true_error);
+    archive("seconds", now.seconds);
+}
 
 struct ErmOptions {
     losses::Penalty penalty = losses::Penalty::trace;
@@ -45,6 +64,10 @@ struct ErmOptions {
     std::optional<linalg::Matrix> initial_estimate{};  ///< otherwise 0
     std::function<double(const linalg::Matrix&)> measure{};
     std::function<bool(const ErmIteration&)> progress{};  ///< returns false to stop
+    /// As those of AmpOptions.
+    std::function<void(const data::SavedState&)> save{};
+    int save_stride = 10;
+    std::shared_ptr<const data::SavedState> resume{};
 };
 
 struct ErmResult {

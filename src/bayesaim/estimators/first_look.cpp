@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bayesaim/core/tree_sum.hpp"
 #include "bayesaim/estimators/data_pass.hpp"
 #include "bayesaim/estimators/prepared_tokens.hpp"
 #include "bayesaim/linalg/decompositions.hpp"
@@ -23,6 +24,16 @@ data::TermChoice visible_terms(const channels::Channel& channel) {
     const bool diagonal = geometry.symmetric() || geometry.parts() == 2, linear = channel.name() == "linear";
     // A softmax does not see what is the same for all keys.
     return {linear && !geometry.symmetric(), true, diagonal, linear};
+}
+
+double mean_over_samples(const data::Dataset& data, ThreadPool& pool,
+                         const std::function<double(std::size_t)>& value) {
+    const double sum = sum_over_samples(pool, data.shares(), [&](Range range) {
+        double part = 0;
+        for (std::size_t i = range.begin; i < range.end; ++i) part += value(i);
+        return part;
+    });
+    return sum / static_cast<double>(data.tokens->samples());
 }
 
 std::vector<Matrix> no_estimates(const channels::Channel& channel, const data::Dataset& data) {
@@ -62,7 +73,7 @@ First first_look(const data::Dataset& data, const channels::Channel& channel, bo
             if (!layout) break;
             if (gram.size() == 0) {
                 gram = layout->gram(*data.tokens, data.keys(),
-                                    mean_slope(channel, data, messages.omega, variance), pool);
+                                    mean_slope(channel, data, messages.omega, variance, pool), pool);
                 gram.diagonal().array() += 1e-10 * gram.diagonal().maxCoeff();
             }
             if (step + 1 == (gaussian ? 2 : 8)) break;
@@ -73,9 +84,14 @@ First first_look(const data::Dataset& data, const channels::Channel& channel, bo
         if (gaussian)
             first.second_moment =
                 power * static_cast<double>(parts) / (samples * (first.combinations - taken) * v);
-        const Eigen::VectorXd sizes = messages.g.rowwise().squaredNorm();
-        first.relative_error =
-            std::sqrt((sizes.array() - sizes.mean()).square().mean() / samples) / sizes.mean();
+        const auto size_of = [&](std::size_t i) {
+            return messages.g.row(static_cast<Eigen::Index>(i)).squaredNorm();
+        };
+        const double mean = mean_over_samples(data, pool, size_of),
+                     variance_of_sizes = mean_over_samples(data, pool, [&](std::size_t i) {
+                         return (size_of(i) - mean) * (size_of(i) - mean);
+                     });
+        first.relative_error = std::sqrt(variance_of_sizes / samples) / mean;
         if (!layout) break;
         first.terms = choice;
         first.values = terms;
@@ -119,22 +135,29 @@ double first_trace(const data::Dataset& data, const TraceChannel& channel_of, do
     Messages without, with;
     for (auto& [messages, trace] : {std::pair(&without, 0.0), std::pair(&with, 1.0)})
         pass_over_data(data, *channel_of(label_noise, trace), {nothing, one, one, 0, false}, *messages, pool);
-    const channels::Rows change = with.g - without.g;
-    const double size = change.squaredNorm();
-    return size > 0 ? -change.cwiseProduct(without.g).sum() / size : 0;
+    const auto sums = sum_over_samples(pool, data.shares(), 2, [&](Range range, std::span<double> sum) {
+        const channels::Rows before = data::rows_of(without.g, range),
+                             change = data::rows_of(with.g, range) - before;
+        sum[0] = change.squaredNorm();
+        sum[1] = change.cwiseProduct(before).sum();
+    });
+    return sums[0] > 0 ? -sums[1] / sums[0] : 0;
 }
 
-double first_label_noise(const data::Dataset& data, const channels::Channel& channel, double second_moment) {
+double first_label_noise(const data::Dataset& data, const channels::Channel& channel, double second_moment,
+                         ThreadPool& pool) {
     const channels::Geometry geometry = channel.geometry();
     if (!geometry.symmetric() || geometry.queries < 2) return 0.2 * second_moment;
-    double diagonal = 0, beside = 0;
     const int tokens = geometry.queries;
-    for (int a = 0; a < tokens; ++a) {
-        for (int b = a; b < tokens; ++b) {
-            const double square = data.outputs.col(a * tokens + b).squaredNorm();
-            (a == b ? diagonal : beside) += (a == b ? 1 : 2) * square;
+    const auto sums = sum_over_samples(pool, data.shares(), 2, [&](Range range, std::span<double> sum) {
+        for (int a = 0; a < tokens; ++a) {
+            for (int b = a; b < tokens; ++b) {
+                const double square = data::rows_of(data.outputs, range).col(a * tokens + b).squaredNorm();
+                sum[a == b ? 0 : 1] += (a == b ? 1 : 2) * square;
+            }
         }
-    }
+    });
+    const double diagonal = sums[0], beside = sums[1];
     const double samples = static_cast<double>(data.outputs.rows()), pairs = tokens * (tokens - 1) / 2.0;
     return std::max(beside / (samples * pairs) - diagonal / (samples * tokens), 0.05 * second_moment);
 }

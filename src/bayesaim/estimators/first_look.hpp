@@ -34,6 +34,7 @@ double first_trace(const data::Dataset& data, const TraceChannel& channel_of, do
                    ThreadPool& pool);
 
 /// Tied linear outputs: noise enters the diagonal with weight 1, the rest with 2, the signal both alike.
-double first_label_noise(const data::Dataset& data, const channels::Channel& channel, double second_moment);
+double first_label_noise(const data::Dataset& data, const channels::Channel& channel, double second_moment,
+                         ThreadPool& pool);
 
 }  // namespace bayesaim::estimators

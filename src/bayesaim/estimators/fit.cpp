@@ -121,7 +121,7 @@ Run run(const data::Dataset& data, Family family, const Problem& problem) {
     }
     if (problem.options.learn_label_noise) {
         learning.learn_label_noise = true;
-        learning.label_noise = first_label_noise(data, channel, problem.first.second_moment);
+        learning.label_noise = first_label_noise(data, channel, problem.first.second_moment, problem.pool);
         learning.anchor.reset();
     }
     if (learning.learn_label_noise || problem.follows_trace) learning.channel = problem.channel_of;
@@ -243,7 +243,7 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
     if (options.families.empty()) throw InvalidArgument("a fit needs at least one law");
     if (options.holdout != 0) check_between("share of held-out samples", options.holdout, 1e-6, 0.9);
     const std::shared_ptr<const channels::Channel> channel = channel_of(label_noise);
-    check_data(data, *channel);
+    check_data(data, *channel, pool.ranks());
     if (learns(options) && channel->layers() > 1) throw_unavailable("learning", "for several layers");
     if (learns(options) && data.tokens->dim() != data.keys().dim())
         throw_unavailable("learning", "for keys of another dimension");
@@ -283,7 +283,7 @@ FitResult fit(const data::Dataset& data, const ChannelOf& channel_of, double lab
                 "held-out samples",
                 fmt::format("at least {}: more samples, a larger holdout, or holdout 0", fewest_held_out),
                 static_cast<double>(held));
-        const Split split = hold_out(prepared.data, held, options.seed);
+        const Split split = hold_out(prepared.data, held, options.seed, pool.ranks());
         double best = std::numeric_limits<double>::infinity();
         for (const Family family : options.families) {
             Run one = run(split.training, family, problem);

@@ -198,6 +198,8 @@ std::unique_ptr<GradientDescent> make_gradient_descent(const data::Dataset& data
                                                        const GradientDescentOptions& options,
                                                        ThreadPool& pool) {
     check(options);
+    if (options.batch_size > 0 && pool.ranks().size() > 1)
+        throw_unavailable("mini-batches", "for samples that are divided over ranks");
     if (options.precision == data::Precision::float_precision)
         return std::make_unique<Descender<float>>(data, channel, options, pool);
     return std::make_unique<Descender<double>>(data, channel, options, pool);

@@ -16,6 +16,7 @@ enum class Optimizer { adam, gradient_descent };
 
 /// One row of the history.
 struct DescentStep {
+    static constexpr bool one_row = true;
     int step = 0;
     double loss = 0;                     ///< with the penalty; of a mini-batch, scaled to all samples
     double gradient_norm = 0;            ///< ||g||_F, with the penalty
@@ -52,6 +53,27 @@ struct Descent {
     /// S = W W' / sqrt(r d), or W_Q W_K' / sqrt(r d)
     linalg::Matrix estimate() const;
 };
+
+/// The parts of a descent that is saved; see data/saved_state.hpp.
+template <class Archive>
+void visit(Archive& archive, DescentStep& row) {
+    archive("step", row.step);
+    archive("loss", row.loss);
+    archive("gradient_norm", row.gradient_norm);
+    archive("true_error", row.true_error);
+}
+template <class Archive>
+void visit(Archive& archive, Descent& descent) {
+    archive("start", descent.start);
+    archive("step", descent.step);
+    archive("factors", descent.factors);
+    archive("weights", descent.weights);
+    archive("first_moment", descent.first_moment);
+    archive("second_moment", descent.second_moment);
+    archive("status", descent.status);
+    archive("record", descent.record);
+    archive("seconds", descent.seconds);
+}
 
 /// The columns r = width d of a student, rounded, at least 1. Throws InvalidArgument for more than a million.
 Eigen::Index student_columns(double width, Eigen::Index dim);

@@ -7,6 +7,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/estimators/data_pass.hpp"
 #include "bayesaim/linalg/decompositions.hpp"
+#include "bayesaim/linalg/matrix_sum.hpp"
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 
 namespace bayesaim::estimators {
@@ -31,15 +32,19 @@ double noise_size(const channels::Geometry& geometry, const Overlap& noise, Eige
 }  // namespace
 
 Eigen::MatrixXd mean_slope(const channels::Channel& channel, const data::Dataset& data,
-                           const channels::ConstRowsRef& omega, const Overlap& variance) {
+                           const channels::ConstRowsRef& omega, const Overlap& variance, ThreadPool& pool) {
     constexpr Eigen::Index few = 32;
     const Eigen::Index samples = omega.rows(), count = std::min(few, samples);
-    Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(omega.cols(), omega.cols());
-    for (Eigen::Index k = 0; k < count; ++k) {
-        const Eigen::Index i = k * samples / count;
-        sum -= channel.score_slope(data.outputs.middleRows(i, 1), omega.middleRows(i, 1), variance);
-    }
-    return sum / static_cast<double>(count);
+    const auto add_own = [&](Range range, linalg::MatrixSum& sum) {
+        for (Eigen::Index k = 0; k < count; ++k) {
+            const Eigen::Index i = k * samples / count;
+            if (i >= static_cast<Eigen::Index>(range.begin) && i < static_cast<Eigen::Index>(range.end))
+                sum.matrix -=
+                    channel.score_slope(data.outputs.middleRows(i, 1), omega.middleRows(i, 1), variance);
+        }
+    };
+    return linalg::sum_over_samples(pool, data.shares(), omega.cols(), omega.cols(), 0, add_own).matrix /
+           static_cast<double>(count);
 }
 
 int observations_per_sample(const channels::Channel& channel) {
@@ -83,7 +88,7 @@ const channels::Channel& Learner::channel() const { return channel_ ? *channel_ 
 void Learner::learn_from(const Pass& pass, const Messages& messages, double kept) {
     const bool terms = learning_.terms.any();
     if (!terms && !learning_.learn_label_noise) return;
-    const Eigen::MatrixXd slope = mean_slope(channel(), data_, messages.omega, messages.variance);
+    const Eigen::MatrixXd slope = mean_slope(channel(), data_, messages.omega, messages.variance, pool_);
     if (terms) {
         effective_ = kept * effective_ + (1 - kept) * parameters_;
         if (root_.size() == 0) {
@@ -104,15 +109,22 @@ void Learner::learn_from(const Pass& pass, const Messages& messages, double kept
     if (learning_.learn_label_noise) {
         double sum = 0;
         Eigen::Index seen = 0;
-        const Eigen::Index pairs = channel().pairs();
+        const Eigen::Index pairs = channel().pairs(), columns = messages.g.cols();
+        const std::vector<double> power =
+            sum_over_samples(pool_, data_.shares(), static_cast<std::size_t>(columns),
+                             [&](Range range, std::span<double> squares) {
+                                 for (Eigen::Index p = 0; p < columns; ++p)
+                                     squares[static_cast<std::size_t>(p)] =
+                                         data::rows_of(messages.g, range).col(p).squaredNorm();
+                             });
         for (Eigen::Index p = 0; p < slope.rows(); ++p) {
             if (!(slope(p, p) > 0)) continue;
             ++seen;
             // 1/H = V + tau^2 delta
             const Eigen::Index component = p / pairs;
             const double weight = (1 / slope(p, p) - messages.variance(component, component)) / label_noise_;
-            sum += weight *
-                   (messages.g.col(p).squaredNorm() / static_cast<double>(messages.g.rows()) - slope(p, p));
+            sum += weight * (power[static_cast<std::size_t>(p)] / static_cast<double>(messages.g.rows()) -
+                             slope(p, p));
         }
         const double change = label_noise_ * label_noise_ * sum / static_cast<double>(seen);
         label_noise_ = std::max(label_noise_ + change, 1e-3 * label_noise_);

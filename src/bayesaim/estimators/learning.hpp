@@ -100,7 +100,8 @@ class Learner {
 
 /// H = -dg/domega of a sample, the mean over a few; the same for all samples of softmax and linear channels.
 Eigen::MatrixXd mean_slope(const channels::Channel& channel, const data::Dataset& data,
-                           const channels::ConstRowsRef& omega, const linalg::Overlap& variance);
+                           const channels::ConstRowsRef& omega, const linalg::Overlap& variance,
+                           ThreadPool& pool);
 
 /// Combinations of the indices that a sample shows; all that it has if outputs are noisy or discrete.
 int observations_per_sample(const channels::Channel& channel);

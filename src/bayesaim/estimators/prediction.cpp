@@ -3,6 +3,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/random.hpp"
+#include "bayesaim/core/tree_sum.hpp"
 #include "bayesaim/data/attention.hpp"
 #include "bayesaim/data/dataset.hpp"
 
@@ -11,21 +12,35 @@ namespace bayesaim::estimators {
 namespace {
 
 void add_terms(const data::LinearTerms& terms, const data::TokenSource& tokens, const data::TokenSource& keys,
-               const channels::Geometry& geometry, channels::Rows& omega) {
+               const channels::Geometry& geometry, ThreadPool& pool, channels::Rows& omega) {
     if (terms.zero()) return;
     const data::TermLayout layout(geometry, {terms.query.size() > 0, terms.key.size() > 0, true, true},
                                   tokens.dim(), keys.dim());
-    const auto samples = static_cast<std::size_t>(tokens.samples());
-    const std::size_t block_size = data::samples_per_block(tokens);
-    linalg::Matrix scratch, key_scratch;
-    for (std::size_t b = 0; b < block_count(samples, block_size); ++b) {
-        const Range range = block_range(samples, block_size, b);
+    for_own_blocks(pool, tokens.shares(), data::samples_per_block(tokens), [&](Range range) {
+        linalg::Matrix scratch, key_scratch;
         const auto block = tokens.block(range, scratch);
         const bool same = &keys == &tokens;
         layout.add<double>(terms, block, same ? block : keys.block(range, key_scratch),
-                           omega.middleRows(static_cast<Eigen::Index>(range.begin),
-                                            static_cast<Eigen::Index>(range.size())));
-    }
+                           data::rows_of(omega, range));
+    });
+}
+
+/// Predicts these rows.
+Prediction predict_rows(const channels::ConstRowsRef& omega, Range rows, const linalg::Overlap& error,
+                        const channels::Channel& channel, ThreadPool& pool) {
+    const channels::Geometry geometry = channel.geometry();
+    const Eigen::Index outputs = geometry.outputs();
+    Prediction result{channels::Rows(omega.rows(), outputs), channels::Rows(omega.rows(), outputs)};
+    const std::size_t block_size =
+        channel.layers() > 1 ? 64 : 4096;  // predictions of several layers are averages, which take long
+    pool.for_each(block_count(rows.size(), block_size), [&](std::size_t b) {
+        const Range range = block_within(rows, block_size, b);
+        const auto block = data::rows_of(omega, range);
+        channel.predict(block, geometry.variance_factor() * error,
+                        data::rows_of(result.bayes_optimal, range));
+        channel.predict(block, 0 * error, data::rows_of(result.plug_in, range));
+    });
+    return result;
 }
 
 }  // namespace
@@ -35,7 +50,7 @@ channels::Rows predicted_indices(const data::Dataset& data, std::span<const lina
                                  ThreadPool& pool) {
     channels::Rows omega =
         data::attention_indices(channel.geometry(), *data.tokens, data.keys(), estimates, pool);
-    add_terms(terms, *data.tokens, data.keys(), channel.geometry(), omega);
+    add_terms(terms, *data.tokens, data.keys(), channel.geometry(), pool, omega);
     return omega;
 }
 
@@ -94,26 +109,13 @@ Prediction predict(const data::TokenSource& tokens, const data::TokenSource& key
     check_size("columns of the estimate", estimates[0].cols(), keys.dim());
     check_non_negative("estimation error", error.diagonal().minCoeff());
     channels::Rows omega = data::attention_indices(geometry, tokens, keys, estimates, pool);
-    add_terms(terms, tokens, keys, geometry, omega);
-    return predict(omega, error, channel, pool);
+    add_terms(terms, tokens, keys, geometry, pool, omega);
+    return predict_rows(omega, tokens.shares().own_samples(pool.ranks()), error, channel, pool);
 }
 
 Prediction predict(const channels::ConstRowsRef& omega, const linalg::Overlap& error,
                    const channels::Channel& channel, ThreadPool& pool) {
-    const channels::Geometry geometry = channel.geometry();
-    const Eigen::Index outputs = geometry.outputs();
-    Prediction result{channels::Rows(omega.rows(), outputs), channels::Rows(omega.rows(), outputs)};
-    const std::size_t block_size =
-        channel.layers() > 1 ? 64 : 4096;  // predictions of several layers are averages, which take long
-    parallel_for(pool, static_cast<std::size_t>(omega.rows()), block_size, [&](Range range) {
-        const auto begin = static_cast<Eigen::Index>(range.begin),
-                   size = static_cast<Eigen::Index>(range.size());
-        const auto block = omega.middleRows(begin, size);
-        channel.predict(block, geometry.variance_factor() * error,
-                        result.bayes_optimal.middleRows(begin, size));
-        channel.predict(block, 0 * error, result.plug_in.middleRows(begin, size));
-    });
-    return result;
+    return predict_rows(omega, {0, static_cast<std::size_t>(omega.rows())}, error, channel, pool);
 }
 
 Prediction predict(const data::TokenSource& tokens, const linalg::Matrix& estimate, double error,
@@ -121,10 +123,20 @@ Prediction predict(const data::TokenSource& tokens, const linalg::Matrix& estima
     return predict(tokens, {&estimate, 1}, linalg::scalar_overlap(error), channel, pool);
 }
 
-double mean_squared_distance(const channels::Rows& prediction, const channels::Rows& targets) {
+double mean_squared_distance(const channels::Rows& prediction, const channels::Rows& targets,
+                             const Shares& shares, ThreadPool& pool) {
     check_size("rows of the targets", targets.rows(), prediction.rows());
     check_size("columns of the targets", targets.cols(), prediction.cols());
-    return (prediction - targets).squaredNorm() / static_cast<double>(targets.rows());
+    const double sum = sum_over_samples(pool, shares, [&](Range range) {
+        return (data::rows_of(prediction, range) - data::rows_of(targets, range)).squaredNorm();
+    });
+    return sum / static_cast<double>(targets.rows());
+}
+
+double mean_squared_distance(const channels::Rows& prediction, const channels::Rows& targets) {
+    ThreadPool alone;
+    return mean_squared_distance(prediction, targets, Shares(static_cast<std::size_t>(targets.rows())),
+                                 alone);
 }
 
 }  // namespace bayesaim::estimators

@@ -49,6 +49,9 @@ void draw_indices(const channels::ConstRowsRef& omega, const linalg::Overlap& ro
                   bool opposite, Eigen::Index first_sample, channels::Rows& index);
 
 /// Mean over the samples of the squared distance to the targets, a row of T^2 for each sample.
-double mean_squared_distance(const channels::Rows& prediction, const channels::Rows& targets);
+double mean_squared_distance(const channels::Rows& prediction, const channels::Rows& targets,
+                             const Shares& shares, ThreadPool& pool);
+double mean_squared_distance(const channels::Rows& prediction,
+                             const channels::Rows& targets);  ///< one process
 
 }  // namespace bayesaim::estimators

@@ -8,6 +8,7 @@
 
 #include "bayesaim/channels/unequal_lengths.hpp"
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/linalg/matrix_sum.hpp"
 
 namespace bayesaim::estimators {
 namespace {
@@ -31,17 +32,20 @@ void check_spread(const char* name, const data::TokenStatistics& statistics) {
 
 }  // namespace
 
-void check_data(const data::Dataset& data, const channels::Channel& channel) {
-    data::check_tokens(channel.geometry(), *data.tokens, data.keys());
-    data::check_outputs(channel, data);
+void check_data(const data::Dataset& data, const channels::Channel& channel, Communicator& ranks) {
+    data::check_outputs(channel, data, ranks);
     const Eigen::Index samples = data.tokens->samples(), dim = data.tokens->dim();
     if (10 * samples < dim)
         throw_invalid("samples", fmt::format("at least {}, a tenth of the dimension {}", (dim + 9) / 10, dim),
                       static_cast<double>(samples));
-    bool constant = samples > 1;
-    for (Eigen::Index i = 1; i < samples && constant; ++i)
-        constant = data.outputs.row(i) == data.outputs.row(0);
-    if (constant)
+    Eigen::RowVectorXd first(data.outputs.cols());
+    if (ranks.first()) first = data.outputs.row(0);
+    ranks.broadcast(linalg::bytes_of_matrix(first));
+    const Range own = data.shares().own_samples(ranks);
+    bool different = false;
+    for (std::size_t i = own.begin; i < own.end && !different; ++i)
+        different = data.outputs.row(static_cast<Eigen::Index>(i)) != first;
+    if (!any_rank(ranks, different) && samples > 1)
         throw_invalid("outputs", "different from sample to sample",
                       fmt::format("the same {} times", samples));
 }
@@ -108,8 +112,10 @@ Prepared prepare(const data::Dataset& data, const channels::Channel& channel, co
         if (separate) result.data.key_tokens = data::length_normalised(result.data.keys(), of_keys, pool);
         const Eigen::Index queries = result.data.tokens->tokens(),
                            keys = separate ? result.data.keys().tokens() : 0;
-        result.data.outputs.conservativeResize(Eigen::NoChange, outputs + queries + keys);
-        for (Eigen::Index i = 0; i < result.data.outputs.rows(); ++i) {
+        result.data.outputs = channels::Rows(data.outputs.rows(), outputs + queries + keys);
+        const Range own = data.shares().own_samples(pool.ranks());
+        data::rows_of(result.data.outputs, own).leftCols(outputs) = data::rows_of(data.outputs, own);
+        for (auto i = static_cast<Eigen::Index>(own.begin); i < static_cast<Eigen::Index>(own.end); ++i) {
             result.data.outputs.row(i).segment(outputs, queries) =
                 of_queries.segment(i * queries, queries).transpose();
             if (keys > 0) result.data.outputs.row(i).tail(keys) = of_keys.segment(i * keys, keys).transpose();

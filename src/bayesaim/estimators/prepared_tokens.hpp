@@ -17,7 +17,7 @@ struct Prepared {
 };
 
 /// Throws InvalidArgument for data that no fit can use.
-void check_data(const data::Dataset& data, const channels::Channel& channel);
+void check_data(const data::Dataset& data, const channels::Channel& channel, Communicator& ranks);
 
 /// White tokens of mean 0, at one length if lengths differ much; as they are where the prior is given.
 Prepared prepare(const data::Dataset& data, const channels::Channel& channel, const FitOptions& options,

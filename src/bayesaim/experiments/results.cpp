@@ -165,6 +165,10 @@ std::string payload(const Task& task, const Outcome& outcome) {
     return Json{{"task", to_json(task, false)}, {"outcome", to_json(outcome)}}.dump();
 }
 
+Outcome outcome_of(const std::string& payload) {
+    return outcome_from_json(Json::parse(payload).at("outcome"));
+}
+
 std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& records) {
     std::vector<Point> points;
     points.reserve(experiment.tasks.size());

@@ -39,6 +39,7 @@ std::string summary_csv(const std::vector<Point>& points);
 std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& records);
 /// A record of the store.
 std::string payload(const Task& task, const Outcome& outcome);
+Outcome outcome_of(const std::string& payload);
 
 /// The settings with several values among the tasks that have them, in the order of the table; without
 /// `spectrum_checksum` and `token_storage`.

@@ -16,6 +16,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/table.hpp"
+#include "bayesaim/experiments/task_crew.hpp"
 #include "bayesaim/linalg/blas.hpp"
 
 namespace bayesaim::experiments {
@@ -112,9 +113,14 @@ class Runner {
             return report(fraction, text);
         };
         const std::optional<Outcome> outcome = run_task(point.task, {pool, theory_, progress});
-        if (!outcome) return;
+        if (outcome) keep(task, *outcome);
+    }
+
+    /// Stores an outcome.
+    void keep(std::size_t task, const Outcome& outcome) {
+        Point& point = result_.points[task];
         try {
-            store_.append(key(point.task), payload(point.task, *outcome));
+            store_.append(key(point.task), payload(point.task, outcome));
         } catch (...) {
             stop_ = true;
             throw;
@@ -127,6 +133,15 @@ class Runner {
     }
 
     bool stopped() const { return stop_; }
+
+    /// For the loops inside a task, which may be long, and for who waits for other ranks: repeats the latest report ten
+    /// times a second.
+    bool stop_requested() {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!stop_ && lock && Clock::now() - reported_ > std::chrono::milliseconds(100))
+            report({finished_, total_, latest_.fraction, latest_.text});
+        return stop_;
+    }
 
   private:
     bool report(double fraction, const std::string& text) {
@@ -141,14 +156,6 @@ class Runner {
         latest_ = now;
         reported_ = Clock::now();
         return !stop_;
-    }
-
-    /// For the loops inside a task, which may be long: repeats the latest report ten times a second.
-    bool stop_requested() {
-        const std::unique_lock lock(mutex_, std::try_to_lock);
-        if (!stop_ && lock && Clock::now() - reported_ > std::chrono::milliseconds(100))
-            report({finished_, total_, latest_.fraction, latest_.text});
-        return stop_;
     }
 
     /// Writes the tables now and then. The caller holds the lock.
@@ -228,7 +235,23 @@ void reconcile(std::vector<Point>& points, const std::vector<Point>& found, cons
 
 }  // namespace
 
+/// What ranks but the first do.
+static SweepResult help_with_sweep(const Experiment& experiment, const SweepOptions& options) {
+    TheoryErrors theory;
+    compute_tasks(options.threads, *options.ranks,
+                  [&](std::size_t i, ThreadPool& pool, const std::function<bool()>& stopped) {
+                      const Task& task = experiment.tasks.at(i);
+                      pool.stop_when(stopped);
+                      const auto progress = [&](double, const std::string&) { return !stopped(); };
+                      const auto outcome = run_task(task, {pool, theory, progress});
+                      return outcome ? std::optional(payload(task, *outcome)) : std::nullopt;
+                  });
+    return {points_of(experiment, {})};
+}
+
 SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, const SweepOptions& options) {
+    const bool several = options.ranks != nullptr && options.ranks->size() > 1;
+    if (several && !options.ranks->first()) return help_with_sweep(experiment, options);
     check_not_foreign(directory);
     make_directory(directory);
     RunStore store(directory / store_name);
@@ -251,12 +274,28 @@ SweepResult run_sweep(const Experiment& experiment, const fs::path& directory, c
     }
 
     Runner runner(result, store, directory, options, total, total - small.size() - large.size());
-    ThreadPool pool(options.threads);
-    pool.for_each(small.size(), [&](std::size_t i) {
-        ThreadPool own(1);
-        runner.run(small[i], own);
-    });
-    for (const std::size_t task : large) runner.run(task, pool);
+    if (several) {
+        HandOut work;
+        work.threads = options.threads;
+        std::vector<double> costs;
+        std::set<std::string> with_theory;
+        for (const Point& point : result.points) costs.push_back(operations_of(point.task, with_theory));
+        for (std::vector<std::size_t>* tasks : {&large, &small}) {
+            std::ranges::stable_sort(*tasks, std::greater(), [&](std::size_t i) { return costs[i]; });
+            for (const std::size_t task : *tasks) work.tasks.push_back({task, tasks == &small});
+        }
+        work.run = [&](std::size_t task, ThreadPool& own) { runner.run(task, own); };
+        work.accept = [&](std::size_t task, const std::string& text) { runner.keep(task, outcome_of(text)); };
+        work.stops = [&] { return runner.stop_requested(); };
+        hand_out(work, *options.ranks);
+    } else {
+        ThreadPool pool(options.threads);
+        pool.for_each(small.size(), [&](std::size_t i) {
+            ThreadPool own(1);
+            runner.run(small[i], own);
+        });
+        for (const std::size_t task : large) runner.run(task, pool);
+    }
     result.stopped = runner.stopped();
     write_results(directory, experiment, options.shard, result.points);
     return result;

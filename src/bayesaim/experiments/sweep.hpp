@@ -19,7 +19,8 @@ struct SweepProgress {
 struct SweepOptions {
     Shard shard{};
     bool retry_failed = false;
-    std::size_t threads = 0;    ///< 0: default_threads(); results do not depend on it
+    std::size_t threads = 0;        ///< of each rank; 0: default_threads(); results do not depend on it
+    Communicator* ranks = nullptr;  ///< that compute the points together; the first keeps the store
     double write_seconds = 10;  ///< at least this long between two writings of results.csv and summary.csv
     /// Called by one thread at a time, several times a second; returns false to stop the sweep, which keeps the
     /// finished points.
@@ -39,6 +40,8 @@ struct SweepResult {
 /// Computes the missing points of a study in a run directory, which is created if necessary, and writes the
 /// results. The directory can be used again after any interruption, and after points were added to the study.
 /// The CSV files grow while it runs.
+/// Among several ranks all call it, with the same study. The first hands out the points, the costly ones first, and gets
+/// the result; the others have points without outcomes.
 /// Throws if the directory cannot be used, another process uses it, or it holds other files or another study
 /// (of another name, or without a point of this one); finished points are kept.
 SweepResult run_sweep(const Experiment& experiment, const std::filesystem::path& directory,

@@ -2,6 +2,7 @@
 #include "bayesaim/linalg/blas.hpp"
 
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include <cblas.h>
@@ -67,6 +68,18 @@ const char* better_blas_kernels() {
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
 #endif
     return nullptr;
+}
+
+std::string kernels() {
+    std::string text = openblas_get_corename();
+#if defined(__x86_64__)
+    for (const auto& [name, there] :
+         {std::pair("fma", __builtin_cpu_supports("fma")), std::pair("avx2", __builtin_cpu_supports("avx2")),
+          std::pair("avx512f", __builtin_cpu_supports("avx512f"))}) {
+        if (there != 0) text += std::string(" ") + name;
+    }
+#endif
+    return text;
 }
 
 SerialBlas::SerialBlas() {

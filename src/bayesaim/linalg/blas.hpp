@@ -46,6 +46,9 @@ int blas_threads();
 /// third of the speed. It reads the variable when it is loaded, so a program has to set it and start again.
 const char* better_blas_kernels();
 
+/// What rounding depends on: the kernels of OpenBLAS, and the instructions that the C library chooses by.
+std::string kernels();
+
 /// BLAS runs on one thread while an object of this class exists. Scopes may be nested and concurrent.
 class SerialBlas {
   public:
