@@ -281,8 +281,10 @@ int run(Arguments arguments) {
                 Run now = run_once(arguments, model, synthetic, store, progress, pool);
                 if (now.status == Termination::stopped) break;  // a stopped run has no result
                 store.finish(std::move(now));
+                progress.finish_item();
+            } else {
+                progress.skip_item();
             }
-            progress.finish_item();
             Run run = store.finished()[done++];
             for (const estimators::AmpIteration& iteration : run.record) {
                 Record row = {{"alpha", alpha}, {"seed", synthetic.seed}};
@@ -311,7 +313,7 @@ int run(Arguments arguments) {
 void add_amp(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
         "amp", "Approximate message passing on synthetic data, compared with the Bayes-optimal error", run,
-        Program::Runs::on_all_ranks);
+        Program::Runs::divided);
     command.text("--alpha", arguments.alpha, "samples per d^2, as in `theory`", "GRID").required();
     arguments.model.add_channel_to(command);
     arguments.model.add_prior_to(command);

@@ -208,8 +208,10 @@ int run(Arguments arguments) {
                         run_once(arguments, model, *loss, synthetic, regularization, store, progress, pool);
                     if (now.status == Termination::stopped) break;  // a stopped run has no result
                     store.finish(std::move(now));
+                    progress.finish_item();
+                } else {
+                    progress.skip_item();
                 }
-                progress.finish_item();
                 Run run = store.finished()[done++];
                 for (const estimators::ErmIteration& iteration : run.record) {
                     Record row = {
@@ -237,7 +239,7 @@ void add_erm(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
         "erm",
         "Attention trained with weight decay on synthetic data, solved to its minimum, beside its theory",
-        run, Program::Runs::on_all_ranks);
+        run, Program::Runs::divided);
     command.text("--alpha", arguments.alpha, "samples per d^2, as in `theory`", "GRID").required();
     arguments.erm.add_to(command);
     arguments.model.add_channel_to(command, ModelArguments::Channels::smooth);

@@ -372,7 +372,7 @@ int run(Arguments arguments) {
 void add_fit(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
         "fit", "Estimate the weight matrices of a dataset file by approximate message passing", run,
-        Program::Runs::on_all_ranks);
+        Program::Runs::divided);
     command.text("file", arguments.file, "HDF5 or npz file: tokens, outputs (softmax: log_outputs)", "FILE")
         .required();
     arguments.model.learnable = true;

@@ -322,8 +322,10 @@ int run(Arguments arguments) {
                 GdRun run = run_once(arguments, model, alpha, seed, store, progress, pool);
                 if (run.status == Termination::stopped) break;  // a stopped run has no result
                 store.finish(std::move(run));
+                progress.finish_item();
+            } else {
+                progress.skip_item();
             }
-            progress.finish_item();
             const GdRun& run = store.finished()[point * seeds + i];
             add_rows(alpha, seed, run, history, starts);
         }
@@ -348,7 +350,7 @@ void add_gd(Program& program) {
         program.add_command<Arguments>("gd",
                                        "Gradient descent and its average over starts on synthetic data, "
                                        "compared with AMP and the Bayes-optimal error",
-                                       run, Program::Runs::on_all_ranks);
+                                       run, Program::Runs::divided);
     command.text("--alpha", arguments.alpha, "samples per d^2, as in `theory`", "GRID").required();
     arguments.model.add_channel_to(command, ModelArguments::Channels::smooth);
     command.number("--width", arguments.width, "width ratio rho = r/d of the teacher");

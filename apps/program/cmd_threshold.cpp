@@ -73,7 +73,7 @@ int run(Arguments arguments) {
         }
     }
     progress.clear();
-    return arguments.publish(report, is_success, "the search for a jump of the error was not finished");
+    return arguments.publish(report, is_success, "; the search for a jump of the error was not finished");
 }
 
 }  // namespace

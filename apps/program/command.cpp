@@ -196,7 +196,8 @@ Command Program::add_action(const std::string& name, const std::string& descript
     CLI::App* command = app_->add_subcommand(name, description);
     // One exit code is enough.
     actions_[command] = [=] {
-        const int code = speaks() || runs == Runs::on_all_ranks ? action() : 0;
+        if (runs == Runs::divided) check_found_each_other();
+        const int code = speaks() || runs != Runs::on_first_rank ? action() : 0;
         return speaks() ? code : 0;
     };
     return Command(command);

@@ -69,8 +69,9 @@ class Program {
     Program(const std::string& name, const std::string& description, const std::string& version);
     ~Program();
 
-    /// Which of the ranks that a launcher started run a command.
-    enum class Runs { on_first_rank, on_all_ranks };
+    /// Which of the ranks that a launcher started run a command. A divided one has no use for several processes that are
+    /// not ranks.
+    enum class Runs { on_first_rank, on_all_ranks, divided };
 
     /// Adds a command, with arguments that its options set. `action` takes them and returns the exit code.
     template <class Arguments, class Action>

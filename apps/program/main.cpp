@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
     std::unique_ptr<bayesaim::Communicator> ranks;
     try {
         ranks = join_ranks();
+        check_ranks();
         Program program(
             "bayesaim",
             "Bayes-optimal learning of attention: exact errors, and the algorithms that reach them.",

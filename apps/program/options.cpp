@@ -300,18 +300,19 @@ int CommonArguments::publish(const Report& report, const std::function<bool(std:
         fmt::print(stderr, "bayesaim: {} of {} points did not converge; the first: {}\n", bad,
                    report.points.size(), first);
     }
-    std::string where(remark);
+    std::string where = "the finished points are above";
     if (report.points.empty() && report.summary.empty()) {
         where = "no point was finished";
     } else if (!output.empty()) {
         where = fmt::format("the finished points are in '{}'", output);
     }
-    return exit_code(bad == 0 || !strict, interrupted(), where);
+    return exit_code(bad == 0 || !strict, interrupted(), where + std::string(remark));
 }
 
 void IntegrationArguments::add_to(Command& to) {
     to.count("--integration-points", integration.points, 16,
-             "points per shift of sampled expectations (hardmax-sampled, several layers, training losses of softmax):\n"
+             "points per shift of sampled expectations (hardmax-sampled, several layers, training losses of "
+             "softmax):\n"
              "more points take more time and give more digits");
 }
 

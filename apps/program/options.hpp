@@ -72,9 +72,9 @@ struct CommonArguments {
     /// Called before long work. Throws if the output, or the picture if any, cannot be written.
     void check_writable(const std::string& picture = "") const;
     /// Writes the report to --output. Returns the exit code. Standard error gets the number of points whose
-    /// status is not `good`, and the remark if the command was interrupted.
+    /// status is not `good`, and, if the command was interrupted, where the finished points are, and the remark.
     int publish(const Report& report, const std::function<bool(std::string_view)>& good = is_success,
-                std::string_view remark = "the finished points are above") const;
+                std::string_view remark = "") const;
 };
 
 /// --noise-variance, the prior and --dim: a matrix of weights under noise

@@ -53,6 +53,11 @@ void Progress::finish_item() {
     fraction_ = 0;
 }
 
+void Progress::skip_item() {
+    const std::lock_guard lock(mutex_);
+    if (items_ > 1) --items_;
+}
+
 void Progress::draw() const {
     const double done = std::min(1.0,
                                  (static_cast<double>(finished_) + fraction_) / static_cast<double>(items_)),

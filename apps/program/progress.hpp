@@ -26,6 +26,8 @@ class Progress {
     void update(double fraction, const std::string& text);
     /// The current item is done.
     void finish_item();
+    /// The current item was done before: it says nothing about the time left.
+    void skip_item();
     /// Ends the drawing and removes the bar, before other output.
     void clear();
 

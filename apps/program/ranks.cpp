@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include <fcntl.h>
@@ -21,7 +23,7 @@ Communicator* joined = nullptr;
 int error_output = STDERR_FILENO;  // of a rank that is otherwise silent
 
 void fall_silent() {
-    error_output = dup(STDERR_FILENO);
+    error_output = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (nothing < 0) return;
     dup2(nothing, STDOUT_FILENO);
@@ -34,33 +36,33 @@ void say(const std::string& line) {
     if (write(error_output, text.data(), text.size()) < 0) return;
 }
 
-/// srun starts as many processes as it is told, but only some of its ways let them find each other.
-void check_found_each_other(const Communicator& ranks) {
-    const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-    const auto count = parse_number<int>(tasks == nullptr ? "1" : tasks);
-    if (ranks.size() == 1 && count && *count > 1)
-        throw std::runtime_error(
-            fmt::format("srun started {} processes that do not know each other: use srun --mpi=pmix or "
-                        "--mpi=pmi2, or mpirun",
-                        *count));
-}
-
 }  // namespace
 
 std::unique_ptr<Communicator> join_ranks() {
-    const bool by_srun = std::getenv("SLURM_STEP_NUM_TASKS") != nullptr;
-    if (!started_by_launcher()) {
-        if (by_srun && has_mpi()) check_found_each_other(one_process());
-        return nullptr;
-    }
+    if (!started_by_launcher()) return nullptr;
     auto ranks = start_mpi();
     joined = ranks.get();
-    if (by_srun) check_found_each_other(*ranks);
     if (!ranks->first()) fall_silent();
-    // Other kernels round differently, and ranks that disagree about the end of an iteration wait for ever.
-    check_same_on_all_ranks(*ranks, "versions", fmt::format("{} {}", version(), git_commit()));
-    check_same_on_all_ranks(*ranks, "processors", linalg::kernels());
     return ranks;
+}
+
+void check_ranks() {
+    Communicator& all = ranks();
+    // Other kernels round differently, and ranks that disagree about the end of an iteration wait for ever.
+    check_same_on_all_ranks(all, "versions", fmt::format("{} {}", version(), git_commit()));
+    check_same_on_all_ranks(all, "processors", linalg::kernels());
+}
+
+void check_found_each_other() {
+    const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+    const auto count = parse_number<int>(tasks == nullptr ? "1" : tasks);
+    if (ranks().size() > 1 || !count || *count <= 1) return;
+    // One line, not one per process.
+    if (const char* process = std::getenv("SLURM_PROCID");
+        process != nullptr && std::string_view(process) != "0")
+        fall_silent();
+    throw std::runtime_error(fmt::format(
+        "srun started {} processes that do not know each other: use srun --mpi=pmix, or mpirun", *count));
 }
 
 Communicator& ranks() { return joined != nullptr ? *joined : one_process(); }
@@ -68,7 +70,7 @@ Communicator& ranks() { return joined != nullptr ? *joined : one_process(); }
 int fail(const std::string& message, int exit_code) {
     Communicator& all = ranks();
     if (all.size() == 1) {
-        say(message);
+        fmt::print(stderr, "bayesaim: {}\n", message);
         return exit_code;
     }
     if (all.first()) {

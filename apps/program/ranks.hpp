@@ -12,6 +12,12 @@ namespace bayesaim::program {
 /// nothing. The object must live until the program ends.
 std::unique_ptr<Communicator> join_ranks();
 
+/// Throws on the first rank if ranks have different versions of the program or round differently.
+void check_ranks();
+
+/// Throws if srun started several processes, but not in the way that lets them find each other.
+void check_found_each_other();
+
 /// The ranks that were joined; without a launcher one process.
 Communicator& ranks();
 

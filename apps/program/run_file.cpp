@@ -26,8 +26,7 @@ void CheckpointArguments::check() const {
 }
 
 const char* CheckpointArguments::remark() const {
-    return file.empty() ? "the finished points are above"
-                        : "the finished points are above; --resume goes on with the rest";
+    return file.empty() ? "" : "; --resume goes on with the rest";
 }
 
 CheckpointFile::CheckpointFile(const CheckpointArguments& arguments, Record settings)

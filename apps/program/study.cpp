@@ -15,6 +15,7 @@
 
 #include "program/interrupt.hpp"
 #include "program/progress.hpp"
+#include "program/ranks.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -24,8 +25,10 @@ void print_start(std::size_t threads) {
     std::array<char, 256> host{};
     if (gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {"unknown"};
     if (threads == 0) threads = default_threads();
-    fmt::print(stderr, "bayesaim: version {}, commit {}, host {}, {} thread{}, {:%FT%TZ}\n", version(),
-               git_commit(), host.data(), threads, threads == 1 ? "" : "s", fmt::gmtime(std::time(nullptr)));
+    const int count = ranks().size();
+    fmt::print(stderr, "bayesaim: version {}, commit {}, host {}, {}{} thread{}, {:%FT%TZ}\n", version(),
+               git_commit(), host.data(), count == 1 ? "" : fmt::format("{} ranks of ", count), threads,
+               threads == 1 ? "" : "s", fmt::gmtime(std::time(nullptr)));
 }
 
 }  // namespace

@@ -142,6 +142,16 @@ TEST(Ranks, AMistakeIsToldOnce) {
     EXPECT_EQ(lines_of_ours(run.err), 1U) << run.err;
 }
 
+TEST(Ranks, ProcessorsThatRoundDifferentlyAreRefused) {
+    NEEDS_MPIRUN();
+    const std::string program = BAYESAIM_PROGRAM, arguments = " amp --alpha 0.1 --dim 20 ";
+    const auto run = bayesaim(arguments, "OPENBLAS_CORETYPE=Haswell " + mpirun(1) + " " + program +
+                                             arguments + ": -n 1 -x OPENBLAS_CORETYPE=Sandybridge");
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_NE(run.err.find("processors must be the same on all ranks"), std::string::npos) << run.err;
+    EXPECT_EQ(lines_of_ours(run.err), 1U) << run.err;
+}
+
 TEST(Ranks, ARankThatMeetsABadValueTellsIt) {
     NEEDS_MPIRUN();
     const cli::Workplace place;
@@ -225,7 +235,7 @@ TEST(DryRun, EstimatesMemoryAndTimeWithoutComputing) {
 
 TEST(DryRun, RanksShareTheMemory) {
     NEEDS_MPIRUN();
-    const std::string arguments = "amp --alpha 0.3 --width 0.5 --dim 200 --threads 1 --dry-run --format json";
+    const std::string arguments = "amp --alpha 1 --width 0.5 --dim 200 --threads 1 --dry-run --format json";
     const double alone = bayesaim(arguments).json()["points"][0]["estimated_bytes"],
                  shared = bayesaim(arguments, mpirun(2)).json()["points"][0]["estimated_bytes"];
     EXPECT_LT(shared, 0.7 * alone);

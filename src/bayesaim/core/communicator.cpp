@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "bayesaim/core/text.hpp"
-
 namespace bayesaim {
 namespace {
 
@@ -36,16 +34,20 @@ Communicator& one_process() {
 }
 
 bool started_by_launcher() {
-    // mpirun of Open MPI; srun and others by PMIx and by PMI.
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) {
+    // mpirun of Open MPI; srun and others by PMIx. Debian's Open MPI does not take PMI 2.
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"}) {
         if (std::getenv(name) != nullptr) return true;
     }
     return false;
 }
 
 std::size_t processes_here() {
-    const char* count = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    return std::max<std::size_t>(parse_number<std::size_t>(count == nullptr ? "" : count).value_or(1), 1);
+    // mpirun; srun, which writes "2" or "2(x3),1".
+    for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"}) {
+        if (const char* text = std::getenv(name))
+            return static_cast<std::size_t>(std::max(std::strtol(text, nullptr, 10), 1L));
+    }
+    return 1;
 }
 
 bool any_rank(Communicator& ranks, bool here) {

@@ -86,7 +86,13 @@ void check_tokens(const channels::Geometry& geometry, const TokenSource& tokens,
 void check_outputs(const channels::Channel& channel, const Dataset& data, const Communicator& ranks) {
     check_tokens(channel.geometry(), *data.tokens, data.keys());
     check_size("rows of the outputs", data.outputs.rows(), data.tokens->samples());
-    channel.check_outputs(rows_of(data.outputs, data.shares().own_samples(ranks)));
+    const Range own = data.shares().own_samples(ranks);
+    try {
+        channel.check_outputs(rows_of(data.outputs, own));
+    } catch (const InvalidArgument& error) {
+        if (own.begin == 0) throw;
+        throw InvalidArgument(fmt::format("{} (samples counted from {} on)", error.what(), own.begin));
+    }
 }
 
 namespace {

@@ -73,9 +73,8 @@ const char* better_blas_kernels() {
 std::string kernels() {
     std::string text = openblas_get_corename();
 #if defined(__x86_64__)
-    for (const auto& [name, there] :
-         {std::pair("fma", __builtin_cpu_supports("fma")), std::pair("avx2", __builtin_cpu_supports("avx2")),
-          std::pair("avx512f", __builtin_cpu_supports("avx512f"))}) {
+    for (const auto& [name, there] : {std::pair("fma", __builtin_cpu_supports("fma")),
+                                      std::pair("avx2", __builtin_cpu_supports("avx2"))}) {
         if (there != 0) text += std::string(" ") + name;
     }
 #endif

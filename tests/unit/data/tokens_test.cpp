@@ -49,18 +49,15 @@ TEST(BorrowedTokens, OfSinglePrecisionAreConvertedBlockByBlock) {
 }
 
 /// Threads have work at small d too; the blocks of large problems stay as large as the cache allows.
-TEST(SamplesPerBlock, MakesEightBlocksWhereThereAreEnoughSamples) {
-    const auto blocks = [](Eigen::Index samples, Eigen::Index tokens, Eigen::Index dim) {
+TEST(SamplesPerBlock, FillsTheCacheAndNoMore) {
+    const auto size = [](Eigen::Index tokens, Eigen::Index dim) {
         const auto owner = std::make_shared<double>();  // no block is read
-        const auto source = borrowed_tokens(owner.get(), samples, tokens, dim, owner);
-        return block_count(static_cast<std::size_t>(samples), samples_per_block(*source));
+        return samples_per_block(*borrowed_tokens(owner.get(), 5000, tokens, dim, owner));
     };
-    EXPECT_EQ(blocks(432, 2, 60), 8U);
-    EXPECT_EQ(blocks(1200, 2, 100), 8U);
-    EXPECT_EQ(blocks(128, 3, 10), 8U);
-    EXPECT_EQ(blocks(40, 2, 60), 3U);  // of 16 samples
-    EXPECT_EQ(blocks(15, 2, 60), 1U);
-    EXPECT_EQ(blocks(19200, 2, 400), 150U);  // of 256 columns
+    EXPECT_EQ(size(2, 100), 327U);  // 2^16 numbers
+    EXPECT_EQ(size(2, 400), 128U);  // 256 columns
+    EXPECT_EQ(size(64, 400), 16U);
+    EXPECT_EQ(size(1, 2), 4096U);
 }
 
 }  // namespace
