@@ -76,9 +76,9 @@ class Program {
         auto arguments = std::make_shared<Arguments>();
         return {add_action(name, description, [=] { return action(*arguments); }), *arguments};
     }
-    /// Runs the command that the command line names; returns its exit code. Throws InvalidArgument for wrong
+    /// Runs the command that the first argument names; returns its exit code. Throws InvalidArgument for wrong
     /// arguments.
-    int run(int argc, char** argv);
+    int run(const std::vector<std::string>& arguments);
 
   private:
     Command add_action(const std::string& name, const std::string& description,

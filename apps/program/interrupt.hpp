@@ -10,6 +10,7 @@ inline constexpr int interrupted_exit_code = 130;
 /// From here on Ctrl-C (and SIGTERM) only raises a flag, so that finished work is kept, and says so on standard
 /// error. A second Ctrl-C ends the program at once.
 void catch_interrupts();
+/// Ctrl-C, or the host of the command (Host::stopped).
 bool interrupted();
 
 /// The exit code of a command: 0 if its results are good, 2 if not; 130 if it was stopped, which is then
