@@ -16,13 +16,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto patience = 10s;         // of a request that waits for its turn
-constexpr auto between_looks = 20ms;   // at the connection: commands ask more often than that
+constexpr auto patience = 10s;        // of a request that waits for its turn
+constexpr auto between_looks = 20ms;  // at the connection: commands ask more often than that
 
 /// Whether to go on, for a command that asks often.
 class Watch {
   public:
-    Watch(const std::function<bool()>& gone, std::chrono::seconds limit) : gone_(gone), end_(Clock::now() + limit) {}
+    Watch(const std::function<bool()>& gone, std::chrono::seconds limit)
+        : gone_(gone), end_(Clock::now() + limit) {}
     bool stopped() {
         const auto now = Clock::now();
         if (stopped_ || now < next_) return stopped_;
@@ -62,10 +63,13 @@ void Computations::leave() {
 
 Answer Computations::run(const Request& request, const std::vector<std::string>& arguments,
                          const std::function<bool()>& gone, const std::function<void(const Record&)>& news) {
-    if (!enter(gone)) return {.error = "other computations are running; stop one of them, or ask again later"};
-    const auto turn = std::unique_ptr<Computations, void (*)(Computations*)>(this, [](Computations* of) { of->leave(); });
+    if (!enter(gone))
+        return {.error = "other computations are running; stop one of them, or ask again later"};
+    const auto turn =
+        std::unique_ptr<Computations, void (*)(Computations*)>(this, [](Computations* of) { of->leave(); });
     Answer answer;
-    Watch watch(gone, request.limit);
+    const std::chrono::seconds limit = limit_.count() > 0 ? limit_ : request.limit;
+    Watch watch(gone, limit);
     const program::Host host{[&] { return watch.stopped(); },
                              [&](const Record& told) {
                                  if (news) news(told);
@@ -82,9 +86,11 @@ Answer Computations::run(const Request& request, const std::vector<std::string>&
         answer.error = error.what();
     }
     if (program::interrupted())
-        answer.error = watch.late() ? fmt::format("stopped after {} s, the limit here; the same command in a terminal has none",
-                                                  request.limit.count())
-                                    : "stopped";
+        answer.error =
+            watch.late()
+                ? fmt::format("stopped after {} s, the limit here; the same command in a terminal has none",
+                              limit.count())
+                : "stopped";
     return answer;
 }
 

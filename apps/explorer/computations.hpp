@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -20,12 +21,13 @@ struct Answer {
 /// Runs commands of the program, a few at once. Others wait a while for their turn.
 class Computations {
   public:
-    explicit Computations(int at_once) : free_(at_once) {}
+    /// `limit` of the time of one command; 0 s: that of the request.
+    Computations(int at_once, std::chrono::seconds limit) : free_(at_once), limit_(limit) {}
 
     /// `gone` is asked now and then whether nobody waits for the answer any more; the command then stops. `news` gets what
     /// the command tells while it runs.
-    Answer run(const Request& request, const std::vector<std::string>& arguments, const std::function<bool()>& gone,
-               const std::function<void(const Record&)>& news = {});
+    Answer run(const Request& request, const std::vector<std::string>& arguments,
+               const std::function<bool()>& gone, const std::function<void(const Record&)>& news = {});
 
   private:
     bool enter(const std::function<bool()>& gone);
@@ -34,6 +36,7 @@ class Computations {
     std::mutex mutex_;
     std::condition_variable left_;
     int free_;
+    std::chrono::seconds limit_;
 };
 
 }  // namespace bayesaim::explorer

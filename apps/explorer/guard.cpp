@@ -36,9 +36,12 @@ std::string random_token() {
     return token;
 }
 
-bool is_loopback(std::string_view host) { return host == "localhost" || host == "127.0.0.1" || host == "::1"; }
+bool is_loopback(std::string_view host) {
+    return host == "localhost" || host == "127.0.0.1" || host == "::1";
+}
 
-Guard::Guard(std::string token, std::vector<std::string> names) : token_(std::move(token)), names_(std::move(names)) {}
+Guard::Guard(std::string token, std::vector<std::string> names)
+    : token_(std::move(token)), names_(std::move(names)) {}
 
 std::optional<std::string> Guard::refusal(const Sender& sender) const {
     if (sender.hosts.size() != 1) return "a request must name one Host";

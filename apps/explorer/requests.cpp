@@ -40,9 +40,10 @@ void check_phase(const Parameters& parameters) {
     constexpr double most = 10'000;
     const std::string *alpha = find(parameters, "alpha"), *width = find(parameters, "width");
     if (alpha != nullptr && width != nullptr && points_of(*alpha) * points_of(*width) > most)
-        throw InvalidArgument(fmt::format("--alpha and --width must have at most {:g} points together here; "
-                                          "the program in a terminal has no such bound",
-                                          most));
+        throw InvalidArgument(
+            fmt::format("--alpha and --width must have at most {:g} points together here; "
+                        "the program in a terminal has no such bound",
+                        most));
 }
 
 /// The tokens are n T d numbers.
@@ -50,14 +51,15 @@ void check_amp(const Parameters& parameters) {
     constexpr double most = 5e7;
     const double dim = number_or(parameters, "dim", 100), tokens = number_or(parameters, "tokens", 2);
     if (number_or(parameters, "alpha", 0) * dim * dim * dim * tokens > most)
-        throw InvalidArgument(fmt::format("--alpha, --dim and --tokens must make at most {:g} numbers of tokens "
-                                          "(alpha d^3 T) here; the program in a terminal has no such bound",
-                                          most));
+        throw InvalidArgument(
+            fmt::format("--alpha, --dim and --tokens must make at most {:g} numbers of tokens "
+                        "(alpha d^3 T) here; the program in a terminal has no such bound",
+                        most));
 }
 
 std::vector<Allowed> with_model(std::vector<Allowed> options, double widths = 1) {
-    for (const char* text : {"channel", "prior", "attention", "beta", "label-noise", "residual", "scale", "aspect",
-                             "exponent", "cutoff", "seed", "format"})
+    for (const char* text : {"channel", "prior", "attention", "beta", "label-noise", "residual", "scale",
+                             "aspect", "exponent", "cutoff", "seed", "format"})
         options.push_back({text});
     options.insert(options.end(), {{"tokens", number, 64},
                                    {"key-tokens", number, 64},
@@ -69,8 +71,7 @@ std::vector<Allowed> with_model(std::vector<Allowed> options, double widths = 1)
 
 const std::vector<Request>& request_table() {
     static const std::vector<Request> table = {
-        {"theory",
-         program::add_theory,
+        {"theory", program::add_theory,
          with_model({{"alpha", points, 1000},
                      {"limit"},
                      {"trajectory", number, 1000},
@@ -82,29 +83,22 @@ const std::vector<Request>& request_table() {
                     10),
          60s},
         {"threshold", program::add_threshold, with_model({}, 200), 60s},
-        {"phase",
-         program::add_phase,
-         with_model({{"alpha", points, 500}, {"integration-points", number, 1024}}, 500),
-         60s,
-         check_phase},
-        {"spectrum",
-         program::add_spectrum,
-         with_model({{"noise-variance"}, {"dim", number, 1000}, {"points", number, 2001}, {"eigenvalues", flag}}),
+        {"phase", program::add_phase,
+         with_model({{"alpha", points, 500}, {"integration-points", number, 1024}}, 500), 60s, check_phase},
+        {"spectrum", program::add_spectrum,
+         with_model(
+             {{"noise-variance"}, {"dim", number, 1000}, {"points", number, 2001}, {"eigenvalues", flag}}),
          30s},
-        {"samples",
-         program::add_samples,
-         with_model({{"target-error"}, {"dim", number, 1e6}, {"precision"}, {"token-storage"}}),
-         60s},
-        {"amp",
-         program::add_amp,
+        {"samples", program::add_samples,
+         with_model({{"target-error"}, {"dim", number, 1e6}, {"precision"}, {"token-storage"}}), 60s},
+        {"amp", program::add_amp,
          with_model({{"alpha", points, 1},
                      {"dim", number, 500},
                      {"damping"},
                      {"iterations", number, 1000},
                      {"tolerance"},
                      {"initial"}}),
-         300s,
-         check_amp},
+         300s, check_amp},
     };
     return table;
 }
@@ -112,9 +106,10 @@ const std::vector<Request>& request_table() {
 void check_bound(const Allowed& allowed, const std::string& value) {
     const double size = allowed.kind == points ? points_of(value) : parse_number<double>(value).value_or(0);
     if (size <= allowed.highest) return;
-    throw InvalidArgument(fmt::format("--{} must {} at most {:g}{} here, got {}; the program in a terminal has no such bound",
-                                      allowed.option, allowed.kind == points ? "have" : "be", allowed.highest,
-                                      allowed.kind == points ? " points" : "", value));
+    throw InvalidArgument(
+        fmt::format("--{} must {} at most {:g}{} here, got {}; the program in a terminal has no such bound",
+                    allowed.option, allowed.kind == points ? "have" : "be", allowed.highest,
+                    allowed.kind == points ? " points" : "", value));
 }
 
 }  // namespace
@@ -130,7 +125,8 @@ std::vector<std::string> arguments_of(const Request& request, const Parameters& 
     for (const auto& [name, value] : parameters) {
         const auto allowed = std::ranges::find(request.options, name, &Allowed::option);
         if (allowed == request.options.end())
-            throw InvalidArgument(fmt::format("the explorer's {} takes no option '{}'", request.command, name));
+            throw InvalidArgument(
+                fmt::format("the explorer's {} takes no option '{}'", request.command, name));
         if (!seen.insert(name).second) throw InvalidArgument(fmt::format("--{} is given twice", name));
         if (allowed->kind == flag) {
             arguments.push_back("--" + name);

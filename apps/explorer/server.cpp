@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <malloc.h>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,7 +36,8 @@ constexpr const char* event_type = "text/event-stream";
 
 std::string error_json(const std::string& message) {
     // A message may quote bytes of the request that are no text.
-    return nlohmann::json{{"error", message}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+    return nlohmann::json{{"error", message}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+           '\n';
 }
 
 /// A server-sent event.
@@ -80,15 +82,19 @@ void add_headers(httplib::Server& server) {
 }  // namespace
 
 struct Server::State {
-    State(const ServerOptions& of, const std::vector<std::string>& names) : options(of), guard(of.token, names) {}
+    State(const ServerOptions& of, const std::vector<std::string>& names)
+        : options(of),
+          guard(of.token, names),
+          computations(computations_at_once, std::chrono::seconds(of.seconds)) {}
 
     ServerOptions options;
     Guard guard;
-    Computations computations{computations_at_once};
+    Computations computations;
     httplib::Server server{};
 
     /// Answers with the result of a command, or with server-sent events while it runs.
-    void answer(const std::string& command, bool streamed, const Parameters& parameters, httplib::Response& response) {
+    void answer(const std::string& command, bool streamed, const Parameters& parameters,
+                httplib::Response& response) {
         const Request* request = find_request(command);
         if (request == nullptr) return refuse(response, 404, "there is no such request");
         std::vector<std::string> arguments;
@@ -171,10 +177,11 @@ Server::Server(const ServerOptions& options) {
     if (options.port == 0) {
         state_->options.port = server.bind_to_any_port(options.host);
         if (state_->options.port < 0)
-            throw InvalidArgument(fmt::format("--host must be an address of this machine, got '{}'", options.host));
+            throw InvalidArgument(
+                fmt::format("--host must be an address of this machine, got '{}'", options.host));
     } else if (!server.bind_to_port(options.host, options.port)) {
-        throw InvalidArgument(fmt::format("port {} of {} is taken or not allowed; --port 0 takes a free one", options.port,
-                                          options.host));
+        throw InvalidArgument(fmt::format("port {} of {} is taken or not allowed; --port 0 takes a free one",
+                                          options.port, options.host));
     }
 }
 
@@ -183,11 +190,13 @@ Server::~Server() = default;
 std::string Server::address() const {
     const std::string& host = state_->options.host;
     const bool six = host.find(':') != std::string::npos;
-    return fmt::format("http://{}{}{}:{}/?token={}", six ? "[" : "", host, six ? "]" : "", state_->options.port,
-                       state_->options.token);
+    return fmt::format("http://{}{}{}:{}/?token={}", six ? "[" : "", host, six ? "]" : "",
+                       state_->options.port, state_->options.token);
 }
 
 void Server::serve(const std::function<bool()>& ended) {
+    // Otherwise many threads would have heaps of their own, each of which keeps what its largest computation needed.
+    mallopt(M_ARENA_MAX, computations_at_once);
     std::jthread listening([this] { state_->server.listen_after_bind(); });
     while (!ended()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     state_->server.stop();

@@ -10,6 +10,7 @@ struct ServerOptions {
     std::string host = "127.0.0.1";
     int port = 0;  ///< 0: any that is free
     std::string token;
+    int seconds = 0;  ///< limit of the time of one command; 0: as requests.cpp has it
 };
 
 /// The explorer: serves its one page, and runs commands for it. httplib is named only in server.cpp.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <array>
-#include <cstdio>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 #include "bayesaim/core/checks.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 struct Arguments {
     std::string host = "127.0.0.1", token;
-    int port = 0;
+    int port = 0, time_limit = 0;
     bool no_browser = false;
 };
 
@@ -53,24 +53,28 @@ void open_browser(const std::string& address) {
 
 int run(Arguments arguments) {
     if (!explorer::is_loopback(arguments.host) && arguments.token.empty())
-        throw InvalidArgument(fmt::format("--host {} needs --token TEXT: whoever reaches this port and knows the token can "
-                                          "compute on this machine, and the traffic is not encrypted",
-                                          arguments.host));
+        throw InvalidArgument(
+            fmt::format("--host {} needs --token TEXT: whoever reaches this port and knows the token can "
+                        "compute on this machine, and the traffic is not encrypted",
+                        arguments.host));
     if (arguments.token.empty()) arguments.token = explorer::random_token();
     for (const char c : arguments.token) {
         if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_')
-            throw_invalid("--token", "made of letters, digits, - and _", fmt::format("'{}'", arguments.token));
+            throw_invalid("--token", "made of letters, digits, - and _",
+                          fmt::format("'{}'", arguments.token));
     }
     constexpr std::size_t shortest = 16;
     if (arguments.token.size() < shortest)
-        throw_invalid("--token", fmt::format("at least {} characters long", shortest), fmt::format("{}", arguments.token.size()));
-    explorer::Server server({arguments.host, arguments.port, arguments.token});
+        throw_invalid("--token", fmt::format("at least {} characters long", shortest),
+                      fmt::format("{}", arguments.token.size()));
+    explorer::Server server({arguments.host, arguments.port, arguments.token, arguments.time_limit});
     catch_interrupts();
     fmt::print("{}\n", server.address());
     std::fflush(stdout);
     if (!explorer::is_loopback(arguments.host))
         fmt::print(stderr,
-                   "bayesaim: other machines reach {}: whoever knows the token can compute here, and the traffic is not "
+                   "bayesaim: other machines reach {}: whoever knows the token can compute here, and the "
+                   "traffic is not "
                    "encrypted\n",
                    arguments.host);
     fmt::print(stderr, "bayesaim: the explorer is at the address above; Ctrl-C ends it\n");
@@ -84,7 +88,8 @@ int run(Arguments arguments) {
 
 int run(const Arguments&) {
     throw InvalidArgument(
-        "this program was built without the explorer; ./setup installs the packages that it needs and builds it");
+        "this program was built without the explorer; ./setup installs the packages that it needs and builds "
+        "it");
 }
 
 #endif
@@ -96,11 +101,15 @@ void add_explore(Program& program) {
         "explore", "A page in the browser: move a slider, and the theory follows", run);
     command.count("--port", arguments.port, 0, "port of the server (0: any that is free)", 65535);
     command.flag("--no-browser", arguments.no_browser, "only print the address");
+    command.count("--time-limit", arguments.time_limit, 0,
+                  "seconds after which a computation is stopped (0: 300 for AMP, 60 or less for the others)");
     command.text("--host", arguments.host,
                  "address to listen at; other machines reach one that is not loopback, which needs --token");
-    command.text("--token", arguments.token, "secret of the address (default: a random one)").default_text("");
+    command.text("--token", arguments.token, "secret of the address (default: a random one)")
+        .default_text("");
     command.footer(
-        "Prints the address of the page, with its token, on one line. On another machine: ssh -L 8000:localhost:8000\n"
+        "Prints the address of the page, with its token, on one line. On another machine: ssh -L "
+        "8000:localhost:8000\n"
         "Example:\n  bayesaim explore --port 8000 --no-browser");
 }
 

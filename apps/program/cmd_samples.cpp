@@ -74,7 +74,8 @@ int run(const Arguments& arguments) {
     try {
         const auto alpha = theory::required_samples(*curve, channel, arguments.target_error, options,
                                                     [] { return !interrupted(); });
-        const double size = static_cast<double>(arguments.dim), pairs = size * size * arguments.model.options.aspect;
+        const double size = static_cast<double>(arguments.dim),
+                     pairs = size * size * arguments.model.options.aspect;
         report.summary = {{"alpha", alpha}, {"samples", Value()}};
         if (alpha) {
             report.summary["samples"] = static_cast<std::uint64_t>(std::min(std::ceil(*alpha * pairs), 9e18));
@@ -86,7 +87,8 @@ int run(const Arguments& arguments) {
         if (alpha.value_or(0) > 0) {
             // A study that has no directory yet, of one run.
             const experiments::SweepPlan plan =
-                experiments::plan_sweep({"samples", {task_of(arguments, *alpha)}}, "/dev/null/none", {.threads = arguments.thread_count()});
+                experiments::plan_sweep({"samples", {task_of(arguments, *alpha)}}, "/dev/null/none",
+                                        {.threads = arguments.thread_count()});
             report.summary["estimated_bytes"] = static_cast<std::uint64_t>(std::min(plan.bytes, 9e18));
             report.summary["estimated_seconds"] = plan.seconds;
         }
@@ -102,11 +104,14 @@ int run(const Arguments& arguments) {
 void add_samples(Program& program) {
     auto [command, arguments] = program.add_command<Arguments>(
         "samples", "How many samples reach a given error, and what AMP on them costs", run);
-    command.number("--target-error", arguments.target_error, "estimation error to be reached").default_text("").required();
+    command.number("--target-error", arguments.target_error, "estimation error to be reached")
+        .default_text("")
+        .required();
     command.count("--dim", arguments.dim, 2, "dimension d");
     arguments.model.add_channel_to(command);
     arguments.model.add_prior_to(command);
-    command.text("--token-storage", arguments.storage, "of AMP: memory, or regenerate (blocks are made again)");
+    command.text("--token-storage", arguments.storage,
+                 "of AMP: memory, or regenerate (blocks are made again)");
     command.text("--precision", arguments.precision, "of the tokens of AMP: double or float");
     arguments.integration.add_to(command);
     arguments.add_to(command);

@@ -209,8 +209,9 @@ int Program::run(const std::vector<std::string>& arguments) {
         }
     }
     try {
-        app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes the last first
-    } catch (const CLI::Success& request) {  // --help, --version
+        app_->parse(
+            std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes the last first
+    } catch (const CLI::Success& request) {                                   // --help, --version
         return app_->exit(request);
     } catch (const CLI::ParseError& error) {
         const std::vector<CLI::App*> chosen = app_->get_subcommands();

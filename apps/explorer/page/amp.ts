@@ -32,7 +32,7 @@ export class AmpView implements View {
     ];
     readonly actions = [
         { label: "Start AMP", run: () => this.start() },
-        { label: "Stop", run: () => this.stop("stopped") },
+        { label: "Stop", run: () => this.stop("stopped"), possible: () => this.end !== undefined },
     ];
     private page!: Page;
     private landing!: Chart;
@@ -53,7 +53,7 @@ export class AmpView implements View {
     mount(place: HTMLElement, page: Page): void {
         this.page = page;
         place.append(this.readout.root);
-        this.landing = new Chart(place, "AMP on the learning curve");
+        this.landing = new Chart(place, "AMP on the learning curve", { ratio: 0.42, tallest: 330 });
         this.progress = new Chart(place, "Error of each iteration");
         this.spectrum = new Chart(place, "Spectrum of the noisy matrix R");
         place.append(this.numbers.root);
@@ -107,7 +107,6 @@ export class AmpView implements View {
         this.rows = [];
         this.law = undefined;
         page.say("sampling the data …", "busy");
-        this.setRunning(true);
         this.end = stream("amp", this.options(), {
             news: (row) => {
                 this.rows.push(row);
@@ -130,11 +129,13 @@ export class AmpView implements View {
                 page.say(message, "error");
             },
         });
+        this.setRunning(true);
     }
 
     private setRunning(on: boolean): void {
         if (!on) this.end = undefined;
-        this.landing.root.closest("#charts")?.setAttribute("aria-busy", String(on));
+        this.landing.root.parentElement!.setAttribute("aria-busy", String(on));
+        this.page.refresh();
     }
 
     private stop(said: string): void {

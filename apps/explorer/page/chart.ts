@@ -60,7 +60,7 @@ function domain(axis: AxisOf, values: number[]): [number, number] {
     return [Math.min(0, low), high > Math.min(0, low) ? high : 1];
 }
 
-const textWidth = (text: string): number => 7 * text.length + 34;
+const textWidth = (text: string): number => 6.6 * text.length + 42;
 
 export abstract class Plot {
     readonly root: HTMLElement;
@@ -87,6 +87,7 @@ export abstract class Plot {
         svg.classList.add("chart");
         svg.setAttribute("aria-hidden", "true"); // the surface speaks for it
         this.svg = select(svg);
+        this.svg.selectAll("g.axis").data(["grid", "x", "y"]).join("g").attr("class", (name: string) => `axis ${name}`); // below the curves
         this.surface.append(svg, this.note);
         this.root.append(caption, this.surface);
         parent.append(this.root);
@@ -107,7 +108,7 @@ export abstract class Plot {
         const width = Math.max(this.surface.clientWidth, 240);
         const height = Math.round(Math.min(Math.max(width * (this.shape.ratio ?? 0.6), 250), this.shape.tallest ?? 440)) + 18 * linesAbove;
         this.svg.attr("viewBox", `0 0 ${width} ${height}`).attr("width", width).attr("height", height);
-        return { width, height, left: 52, top: 22 + 18 * linesAbove, right: width - 14, bottom: height - 40 };
+        return { width, height, left: 52, top: 26 + 18 * linesAbove, right: width - 14, bottom: height - 46 };
     }
 
     protected axes(place: Place, x: Scale, y: Scale, labels: { x: string; y: string }): void {
@@ -116,12 +117,10 @@ export abstract class Plot {
             const shown = scale.tickFormat(count, "~g");
             return (value: number) => (shown(value) === "" ? "" : short(value));
         };
-        const group = (name: string, transform: string) => {
-            const found = this.svg.selectAll(`g.${name}`).data([0]).join("g");
-            return found.attr("class", `axis ${name}`).attr("transform", transform);
-        };
+        const group = (name: string, transform: string) => this.svg.select(`g.${name}`).attr("transform", transform);
+        const labelled = y.ticks(ticks.y).filter((value) => plain(y, ticks.y)(value) !== "");
         group("grid", `translate(${place.left},0)`).call((g) =>
-            axisLeft(y).ticks(ticks.y).tickSize(place.left - place.right).tickFormat(() => "")(g),
+            axisLeft(y).tickValues(labelled).tickSize(place.left - place.right).tickFormat(() => "")(g),
         );
         group("x", `translate(0,${place.bottom})`).call((g) =>
             axisBottom(x).ticks(ticks.x).tickFormat(plain(x, ticks.x)).tickSizeOuter(0).tickPadding(7)(g),
@@ -132,7 +131,7 @@ export abstract class Plot {
         this.svg
             .selectAll("text.axis-label")
             .data([
-                { text: labels.x, x: place.right, y: place.height - 6, anchor: "end" },
+                { text: labels.x, x: place.right, y: place.height - 7, anchor: "end" },
                 { text: labels.y, x: 4, y: 13, anchor: "start" },
             ])
             .join("text")
@@ -261,7 +260,7 @@ export class Chart extends Plot {
         layer.selectAll("text").data(lines.filter((mark) => mark.label)).join("text")
             .attr("class", "mark-label")
             .attr("x", (mark: Mark) => (vertical(mark) ? x(mark.x!) + (roomy(mark) ? 6 : -6) : place.right - 2))
-            .attr("y", (mark: Mark, i: number) => (vertical(mark) ? place.top + 12 + 16 * i : y(mark.y!) - 5))
+            .attr("y", (mark: Mark, i: number) => (vertical(mark) ? place.top + 14 + 16 * i : y(mark.y!) - 5))
             .attr("text-anchor", (mark: Mark) => (vertical(mark) && roomy(mark) ? "start" : "end"))
             .text((mark: Mark) => mark.label);
         layer.selectAll("circle").data(shown.filter((mark) => mark.x !== undefined && mark.y !== undefined)).join("circle")

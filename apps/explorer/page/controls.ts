@@ -35,7 +35,6 @@ export class Form {
         private readonly changed: (name: string, when: number) => void,
     ) {
         this.root.addEventListener("submit", (event) => event.preventDefault());
-        this.root.setAttribute("aria-label", "settings");
         const groups = new Map<string, HTMLElement>();
         for (const control of settings.controls) {
             const title = control.group ?? "Model";

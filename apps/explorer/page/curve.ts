@@ -79,7 +79,7 @@ export class CurveView implements View {
     ];
     readonly actions = [
         { label: "Pin this curve", title: "Keep it for comparison", run: () => this.pin(curveOptions(this.page.settings, this.points())) },
-        { label: "Remove pins", run: () => this.setPins([]) },
+        { label: "Remove pins", run: () => this.setPins([]), possible: () => this.pins().length > 0 },
         {
             label: "Published hardmax curve",
             title: "The curve that the paper prints, beside the correct one",

@@ -27,6 +27,7 @@ interface Shape<T> {
 interface Axis {
     (selection: unknown): void;
     ticks(count: number, format?: string): Axis;
+    tickValues(values: number[]): Axis;
     tickFormat(format: (value: number) => string): Axis;
     tickSizeOuter(size: number): Axis;
     tickSize(size: number): Axis;

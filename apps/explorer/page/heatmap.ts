@@ -98,14 +98,15 @@ export class HeatMap extends Plot {
     /** The scale of colours, above the map on the right. */
     private drawKey(right: number, most: number, shade: (value: number) => string, field: Field): void {
         const key = this.svg.select("g.key");
-        const width = 120;
+        const width = 110;
+        right -= 32;
         const steps = range(0, 40);
         key.selectAll("rect").data(steps).join("rect").attr("x", (i: number) => right - width + (i * width) / steps.length).attr("y", 18)
             .attr("width", width / steps.length + 0.5).attr("height", 9).attr("fill", (i: number) => shade((most * i) / (steps.length - 1)));
         key.selectAll("text").data([
-            { text: field.valueLabel, x: right, y: 12, anchor: "end" },
+            { text: field.valueLabel, x: right + 32, y: 12, anchor: "end" },
             { text: "0", x: right - width - 5, y: 27, anchor: "end" },
-            { text: short(most), x: right, y: 40, anchor: "end" },
+            { text: short(most), x: right + 5, y: 27, anchor: "start" },
             { text: field.boundary.length > 1 ? field.boundaryLabel : "", x: 30, y: 27, anchor: "start" },
         ]).join("text").attr("x", (d: { x: number }) => d.x).attr("y", (d: { y: number }) => d.y)
             .attr("text-anchor", (d: { anchor: string }) => d.anchor).text((d: { text: string }) => d.text);

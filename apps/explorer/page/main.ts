@@ -89,6 +89,10 @@ class Explorer implements Page {
     refresh(): void {
         find("command").textContent = this.view.commands().join("\n");
         find("python").textContent = this.view.python();
+        (this.view.actions ?? []).forEach(({ possible }, index) => {
+            const button = find("actions").children[index] as HTMLButtonElement | undefined;
+            if (button) button.disabled = !(possible?.() ?? true);
+        });
     }
 
     open(view: string, chosen: Record<string, string>): void {

@@ -19,7 +19,7 @@ export interface View {
     /** Ends what runs. */
     leave(): void;
     /** Buttons beside those of all views. */
-    readonly actions?: { label: string; title?: string; run(): void }[];
+    readonly actions?: { label: string; title?: string; run(): void; possible?: () => boolean }[];
 }
 
 /** What the page does for a view. */
@@ -29,7 +29,7 @@ export interface Page {
     say(text: string, kind?: "busy" | "error"): void;
     /** The settings were changed by the view: the form and the address follow. */
     settled(): void;
-    /** The commands have changed. */
+    /** The commands, or what can be done, have changed. */
     refresh(): void;
     /** Opens another view with these settings. */
     open(view: string, chosen: Record<string, string>): void;

@@ -10,9 +10,9 @@
 
 namespace bayesaim::theory {
 
-std::optional<double> required_samples(const EstimationCurve& prior, const channels::Channel& channel, double error,
-                                       const StateEvolutionOptions& options, const std::function<bool()>& proceed,
-                                       double highest) {
+std::optional<double> required_samples(const EstimationCurve& prior, const channels::Channel& channel,
+                                       double error, const StateEvolutionOptions& options,
+                                       const std::function<bool()>& proceed, double highest) {
     check_non_negative("target error", error);
     const auto enough = [&](double alpha) {
         if (proceed && !proceed()) throw Stopped();
