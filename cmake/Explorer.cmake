@@ -23,8 +23,10 @@ foreach(need IN ITEMS NODE_PROGRAM:nodejs ESBUILD_PROGRAM:esbuild TSC_PROGRAM:no
 endforeach()
 if(explorer_missing)
     message(STATUS "No explorer: it needs${explorer_missing}")
+    set(BAYESAIM_EXPLORER OFF)
     return()
 endif()
+set(BAYESAIM_EXPLORER ON)
 
 set(page_dir "${PROJECT_SOURCE_DIR}/apps/explorer/page")
 file(GLOB page_sources CONFIGURE_DEPENDS

@@ -46,25 +46,43 @@ void check_phase(const Parameters& parameters) {
                         most));
 }
 
-/// The tokens are n T d numbers.
+constexpr double most_numbers = 5e7;  // in a matrix: 400 MB
+
+/// The weights are sampled from factors of d x r, r = width d, of each head.
+void check_sample(const Parameters& parameters) {
+    const double dim = number_or(parameters, "dim", 1000);
+    if (dim * dim * number_or(parameters, "width", 1) * number_or(parameters, "heads", 2) > most_numbers)
+        throw InvalidArgument(
+            fmt::format("--dim and --width must make at most {:g} numbers of weights here; "
+                        "the program in a terminal has no such bound",
+                        most_numbers));
+}
+
+void check_spectrum(const Parameters& parameters) {
+    if (find(parameters, "eigenvalues") != nullptr) check_sample(parameters);
+}
+
+/// The tokens are n T d numbers, of keys aspect times as many.
 void check_amp(const Parameters& parameters) {
-    constexpr double most = 5e7;
-    const double dim = number_or(parameters, "dim", 100), tokens = number_or(parameters, "tokens", 2);
-    if (number_or(parameters, "alpha", 0) * dim * dim * dim * tokens > most)
+    check_sample(parameters);
+    const double dim = number_or(parameters, "dim", 100), tokens = number_or(parameters, "tokens", 2),
+                 aspect = std::max(number_or(parameters, "aspect", 1), 1.0);
+    if (number_or(parameters, "alpha", 0) * aspect * aspect * dim * dim * dim * tokens > most_numbers)
         throw InvalidArgument(
             fmt::format("--alpha, --dim and --tokens must make at most {:g} numbers of tokens "
                         "(alpha d^3 T) here; the program in a terminal has no such bound",
-                        most));
+                        most_numbers));
 }
 
 std::vector<Allowed> with_model(std::vector<Allowed> options, double widths = 1) {
     for (const char* text : {"channel", "prior", "attention", "beta", "label-noise", "residual", "scale",
-                             "aspect", "exponent", "cutoff", "seed", "format"})
+                             "exponent", "cutoff", "seed", "format"})
         options.push_back({text});
     options.insert(options.end(), {{"tokens", number, 64},
                                    {"key-tokens", number, 64},
                                    {"layers", number, 4},
                                    {"heads", number, 64},
+                                   {"aspect", number, 10},
                                    {"width", points, widths}});
     return options;
 }
@@ -74,6 +92,7 @@ const std::vector<Request>& request_table() {
         {"theory", program::add_theory,
          with_model({{"alpha", points, 1000},
                      {"limit"},
+                     {"estimation-only", flag},
                      {"trajectory", number, 1000},
                      {"integration-points", number, 1024},
                      {"estimator"},
@@ -88,7 +107,7 @@ const std::vector<Request>& request_table() {
         {"spectrum", program::add_spectrum,
          with_model(
              {{"noise-variance"}, {"dim", number, 1000}, {"points", number, 2001}, {"eigenvalues", flag}}),
-         30s},
+         30s, check_spectrum},
         {"samples", program::add_samples,
          with_model({{"target-error"}, {"dim", number, 1e6}, {"precision"}, {"token-storage"}}), 60s},
         {"amp", program::add_amp,

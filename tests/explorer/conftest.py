@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 
 PROGRAM = os.environ["BAYESAIM_PROGRAM"]
-LONG = 120  # seconds after which something has failed, on a loaded machine too
+LONG = float(os.environ.get("BAYESAIM_PATIENCE", 120))  # seconds after which something has failed, on a loaded machine too
 
 
 def bayesaim(*arguments: str) -> str:

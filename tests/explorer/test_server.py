@@ -181,6 +181,8 @@ def test_mistakes_get_the_message_of_the_program(explorer):
         ("spectrum", {"noise-variance": "0.1", "dim": "5000"}, "--dim must be at most 1000"),
         ("amp", {"alpha": "0.1", "dim": "501"}, "--dim must be at most 500"),
         ("amp", {"alpha": "100", "dim": "400"}, "must make at most 5e+07 numbers"),
+        ("amp", {"alpha": "0.1", "dim": "10", "width": "1e6"}, "must make at most 5e+07 numbers of weights"),
+        ("spectrum", {"noise-variance": "1", "eigenvalues": "", "width": "1e6"}, "must make at most 5e+07 numbers of weights"),
         ("amp", {"alpha": "0.1,0.2"}, "--alpha must have at most 1 points"),
     ],
 )

@@ -3,7 +3,7 @@
 import { csvFormat } from "d3-dsv";
 import { Chart, type Mark, type Series } from "./chart";
 import { alphaLabel, thresholdMarks } from "./curve";
-import { isSlow, modelControls, modelLabel, modelOptions, priorOptions, usualAlpha } from "./model";
+import { isSlow, modelControls, modelLabel, modelOptions, priorOptions, usualAlpha, withoutGeneralization } from "./model";
 import { Latest, run, stream, type Options, type Point, type Report } from "./server";
 import type { Control } from "./settings";
 import { densityRange, densitySeries } from "./spectrum";
@@ -47,6 +47,7 @@ export class AmpView implements View {
     private trajectory?: Report;
     private thresholds?: Report;
     private law?: Report;
+    private result?: Point; // of a run that has ended
     private end?: () => void;
     private frame = 0;
 
@@ -80,10 +81,10 @@ export class AmpView implements View {
         const { settings } = page;
         this.stop("");
         this.rows = [];
-        this.law = undefined;
+        this.law = this.result = undefined;
         const slow = isSlow(settings);
         const far = brief(Math.max(usualAlpha(settings), 1.5 * settings.number("alpha")));
-        const curve = { ...modelOptions(settings), alpha: `0:${far}:${slow ? 8 : 80}` };
+        const curve = { ...modelOptions(settings), alpha: `0:${far}:${slow ? 8 : 80}`, ...withoutGeneralization(settings) };
         const iterates = { ...this.trajectoryOptions(), ...(slow ? { trajectory: "15" } : {}) };
         if (slow) page.say("computing the theory …", "busy");
         this.latest.ask((signal) =>
@@ -105,7 +106,7 @@ export class AmpView implements View {
         const { page } = this;
         this.stop("");
         this.rows = [];
-        this.law = undefined;
+        this.law = this.result = undefined;
         page.say("sampling the data …", "busy");
         this.end = stream("amp", this.options(), {
             news: (row) => {
@@ -116,13 +117,13 @@ export class AmpView implements View {
             },
             result: (report) => {
                 this.setRunning(false);
-                const point = report.points[0];
+                const point = (this.result = report.points[0]);
                 const percent = numberOf(point, "difference_percent");
                 page.say(
                     `${point.status} after ${point.iterations} iterations: error ${short(point.mean_error)}, theory ${short(point.theory_error)}` +
                         (Number.isFinite(percent) ? ` (${percent > 0 ? "+" : "−"}${Math.abs(percent).toFixed(1)}%)` : ""),
                 );
-                this.show(point);
+                this.show();
             },
             failure: (message) => {
                 this.setRunning(false);
@@ -155,7 +156,8 @@ export class AmpView implements View {
         });
     }
 
-    private show(result?: Point): void {
+    private show(): void {
+        const { result } = this;
         cancelAnimationFrame(this.frame);
         this.frame = 0;
         const { settings } = this.page;

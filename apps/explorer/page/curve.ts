@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The learning curve: error against samples.
 import { Chart, type Mark, type Series } from "./chart";
-import { isSlow, modelControls, modelLabel, modelOptions, usualAlpha } from "./model";
+import { isSlow, modelControls, modelLabel, modelOptions, usualAlpha, withoutGeneralization } from "./model";
 import { Latest, csv, run, type Options, type Report } from "./server";
 import type { Control, Settings } from "./settings";
 import { commandLine, pythonModel, short } from "./text";
@@ -31,7 +31,11 @@ export function alphaGrid(of: Settings, points: number): string {
     return of.on("log-alpha") ? `log:${Number((highest / 1000).toPrecision(4))}:${highest}:${points}` : `0:${highest}:${points}`;
 }
 
-export const curveOptions = (of: Settings, points: number): Options => ({ ...modelOptions(of), alpha: alphaGrid(of, points) });
+export const curveOptions = (of: Settings, points: number): Options => ({
+    ...modelOptions(of),
+    alpha: alphaGrid(of, points),
+    ...(of.text("error") === "estimation_error" ? withoutGeneralization(of) : {}),
+});
 
 /** The thresholds of an answer as lines of a chart. */
 export function thresholdMarks(report: Report | undefined): Mark[] {
@@ -140,18 +144,24 @@ export class CurveView implements View {
                 const start = performance.now();
                 const curve = await run("theory", options, signal);
                 const took = performance.now() - start;
-                const pinned = pins.map(async (pin) => ({ options: pin, report: await this.cache.get("theory", pin) }));
                 this.curve = curve;
                 if (changed !== "pins") this.draw();
-                this.pinned = await Promise.all(pinned);
-                this.draw();
+                // From the event to the picture, for bench/explorer.py.
+                requestAnimationFrame(() => performance.measure("followed", { start: when, end: performance.now() }));
+                this.askThresholds();
+                if (pins.length || this.pinned.length) {
+                    this.pinned = await Promise.all(pins.map(async (pin) => ({ options: pin, report: await this.cache.get("theory", pin) })));
+                    this.draw();
+                }
                 const lost = curve.points.filter((point) => !["converged", "exact recovery"].includes(String(point.status)));
                 const text = `${curve.points.length} points in ${Math.round(took)} ms`;
                 page.say(lost.length ? `${text}; ${lost.length} did not converge, the first at α = ${short(lost[0].alpha)}` : text);
-                // From the event to the picture, for bench/explorer.py.
-                requestAnimationFrame(() => performance.measure("followed", { start: when, end: performance.now() }));
             }),
         );
+    }
+
+    private askThresholds(): void {
+        const { page } = this;
         this.latestThresholds.ask((signal) =>
             tellFailure(page, signal, async () => {
                 this.thresholds = await run("threshold", modelOptions(page.settings), signal);
@@ -198,10 +208,11 @@ export class CurveView implements View {
 
     python(): string {
         const options = curveOptions(this.page.settings, this.points());
+        const all = !("estimation-only" in options);
         return (
             pythonModel(options) +
-            `curve = bayesaim.theory(prior, channel, ${JSON.stringify(options.alpha)}, generalization=True)\n` +
-            "print(curve.alpha, curve.estimation_error, curve.generalization_error)\n" +
+            `curve = bayesaim.theory(prior, channel, ${JSON.stringify(options.alpha)}${all ? ", generalization=True" : ""})\n` +
+            `print(curve.alpha, curve.estimation_error${all ? ", curve.generalization_error" : ""})\n` +
             "print(bayesaim.thresholds(prior, channel))\n"
         );
     }

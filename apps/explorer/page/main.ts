@@ -25,6 +25,7 @@ class Explorer implements Page {
     private id = "";
     private view!: View;
     private form!: Form;
+    private timer = 0;
 
     constructor() {
         const nav = document.querySelector("nav")!;
@@ -37,6 +38,7 @@ class Explorer implements Page {
 
     /** Shows what the address says. */
     private load(): void {
+        window.clearTimeout(this.timer);
         const [name, query = ""] = location.hash.slice(1).split("?");
         if (name === "main") return; // the link that skips the navigation
         const found = views.find(({ id }) => id === name) ?? views[0];
@@ -81,9 +83,16 @@ class Explorer implements Page {
 
     settled(): void {
         this.form.refresh(document.activeElement as HTMLElement);
+        this.refresh();
+        // Browsers take long for it, and refuse it if it comes too often.
+        window.clearTimeout(this.timer);
+        this.timer = window.setTimeout(() => this.setAddress(), 200);
+    }
+
+    private setAddress(): void {
+        window.clearTimeout(this.timer);
         const query = this.settings.query();
         history.replaceState(null, "", `#${this.id}${query ? `?${query}` : ""}`);
-        this.refresh();
     }
 
     refresh(): void {
@@ -100,19 +109,22 @@ class Explorer implements Page {
     }
 
     private addExports(): void {
-        const said = async (work: () => Promise<string | void> | void) => {
-            let text: string | void;
+        const said = async (work: () => Promise<string> | string) => {
+            let text: string;
             try {
                 text = await work();
             } catch (error) {
                 text = error instanceof Error ? error.message : String(error);
             }
-            find("taken").textContent = text ?? "";
+            find("taken").textContent = text;
         };
-        const on = (id: string, work: () => Promise<string | void> | void) => find(id).addEventListener("click", () => said(work));
+        const on = (id: string, work: () => Promise<string> | string) => find(id).addEventListener("click", () => said(work));
         on("copy-command", () => copy(find("command")));
         on("copy-python", () => copy(find("python")));
-        on("copy-link", () => copy(element("span", { textContent: location.href })));
+        on("copy-link", () => {
+            this.setAddress();
+            return copy(element("span", { textContent: location.href }));
+        });
         const file = (ending: string) => `bayesaim-${this.id}.${ending}`;
         on("save-csv", async () => {
             save(file("csv"), await this.view.csv(), "text/csv");
@@ -120,7 +132,7 @@ class Explorer implements Page {
         });
         on("save-svg", () => {
             save(file("svg"), pictureOf(find("charts")).text, "image/svg+xml");
-            find("taken").textContent = `Saved ${file("svg")}`;
+            return `Saved ${file("svg")}`;
         });
         on("save-png", async () => {
             await savePng(file("png"), find("charts"));

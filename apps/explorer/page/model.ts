@@ -234,6 +234,12 @@ export function modelLabel(options: Options): string {
 export const isSlow = (of: Settings): boolean =>
     deep(of) || channel(of) === "hardmax-as-printed" || (of.applies("attention") && ["self", "causal"].includes(of.text("attention")));
 
+/** The generalisation error of softmax with more than two tokens takes most of the time: curves without it leave it out. */
+export function withoutGeneralization(of: Settings): Options {
+    const quick = isOneOf("channel", "linear", "hardmax", "hardmax-as-printed")(of) || (!deep(of) && of.number("tokens") === 2);
+    return quick ? {} : { "estimation-only": "" };
+}
+
 /** A range of alpha that shows the curve of any width. */
 export function usualAlpha(of: Settings): number {
     const t = of.applies("tokens") ? of.number("tokens") : 2;

@@ -3,7 +3,7 @@
 import { Chart } from "./chart";
 import { alphaControl, alphaGrid, alphaLabel, thresholdMarks } from "./curve";
 import { HeatMap } from "./heatmap";
-import { modelControls, modelLabel, modelOptions } from "./model";
+import { modelControls, modelLabel, modelOptions, withoutGeneralization } from "./model";
 import { Latest, csv, run, type Options, type Report } from "./server";
 import type { Control } from "./settings";
 import { commandLine, pythonModel, short } from "./text";
@@ -65,7 +65,7 @@ export class PhaseView implements View {
 
     private curveOptions(): Options {
         const { settings } = this.page;
-        return { ...modelOptions(settings), width: String(Number(this.selected()[1].toPrecision(6))), alpha: alphaGrid(settings, Math.max(48, settings.number("grid"))) };
+        return { ...modelOptions(settings), width: String(Number(this.selected()[1].toPrecision(6))), alpha: alphaGrid(settings, Math.max(48, settings.number("grid"))), ...withoutGeneralization(settings) };
     }
 
     private pick(alpha: number, width: number): void {
@@ -103,8 +103,8 @@ export class PhaseView implements View {
         const { page } = this;
         this.latestCurve.ask((signal) =>
             tellFailure(page, signal, async () => {
-                const { alpha, ...model } = this.curveOptions();
-                [this.curve, this.thresholds] = await Promise.all([run("theory", { ...model, alpha }, signal), run("threshold", model, signal)]);
+                const { alpha: _, "estimation-only": __, ...model } = this.curveOptions();
+                [this.curve, this.thresholds] = await Promise.all([run("theory", this.curveOptions(), signal), run("threshold", model, signal)]);
                 this.drawCurve();
             }),
         );

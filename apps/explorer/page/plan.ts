@@ -2,7 +2,7 @@
 // Plan my experiment: samples, memory and time for a target error.
 import { Chart, type Mark } from "./chart";
 import { alphaLabel, thresholdMarks } from "./curve";
-import { isSlow, modelControls, modelLabel, modelOptions } from "./model";
+import { isSlow, modelControls, modelLabel, modelOptions, withoutGeneralization } from "./model";
 import { Latest, csv, run, type Options, type Report } from "./server";
 import type { Control } from "./settings";
 import { bytes, commandLine, duration, pythonModel, short, whole } from "./text";
@@ -67,7 +67,7 @@ export class PlanView implements View {
                 this.showNumbers(plan);
                 const far = Number((1.6 * Math.max(plan.alpha ?? 1, 1e-3)).toPrecision(3));
                 const [curve, thresholds] = await Promise.all([
-                    run("theory", { ...model, alpha: `0:${far}:${slow ? 8 : 100}` }, signal),
+                    run("theory", { ...model, alpha: `0:${far}:${slow ? 8 : 100}`, ...withoutGeneralization(page.settings) }, signal),
                     run("threshold", model, signal),
                 ]);
                 this.draw(plan, curve, thresholds);
