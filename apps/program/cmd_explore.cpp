@@ -39,7 +39,13 @@ void open_browser(const std::string& address) {
     std::string program = "xdg-open", argument = address;
     std::array<char*, 3> command = {program.data(), argument.data(), nullptr};
     pid_t child = 0;
-    if (posix_spawnp(&child, command[0], nullptr, nullptr, command.data(), environ) != 0) {
+    // In a process group of its own: Ctrl-C ends the explorer, not the browser.
+    posix_spawnattr_t group;
+    posix_spawnattr_init(&group);
+    posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
+    const int failed = posix_spawnp(&child, command[0], nullptr, &group, command.data(), environ);
+    posix_spawnattr_destroy(&group);
+    if (failed != 0) {
         fmt::print(stderr, "bayesaim: no browser was found (xdg-open); {}\n", by_hand);
         return;
     }

@@ -150,10 +150,12 @@ export class AmpView implements View {
     private askLaw(row: Point): void {
         if (!(row.eigenvalues as number[] | null)?.length) return;
         const options = { ...priorOptions(this.page.settings), "noise-variance": String(row.noise_variance) };
-        this.latestLaw.ask(async (signal) => {
-            this.law = await run("spectrum", options, signal);
-            if (!this.frame) this.frame = requestAnimationFrame(() => this.show());
-        });
+        this.latestLaw.ask((signal) =>
+            tellFailure(this.page, signal, async () => {
+                this.law = await run("spectrum", options, signal);
+                if (!this.frame) this.frame = requestAnimationFrame(() => this.show());
+            }),
+        );
     }
 
     private show(): void {

@@ -32,6 +32,10 @@ class Explorer implements Page {
         nav.append(...views.map(({ id, label }) => element("a", { href: `#${id}`, textContent: label })));
         window.addEventListener("hashchange", () => this.load());
         window.addEventListener("pagehide", () => this.view.leave());
+        document.querySelector(".skip")!.addEventListener("click", (event) => {
+            event.preventDefault(); // the address holds the view
+            find("main").focus();
+        });
         this.addExports();
         this.load();
     }
@@ -40,7 +44,6 @@ class Explorer implements Page {
     private load(): void {
         window.clearTimeout(this.timer);
         const [name, query = ""] = location.hash.slice(1).split("?");
-        if (name === "main") return; // the link that skips the navigation
         const found = views.find(({ id }) => id === name) ?? views[0];
         this.view?.leave();
         this.id = found.id;

@@ -186,12 +186,13 @@ const defaults: Options = {
     exponent: "1",
 };
 
-const inModel = ["channel", "attention", "prior", "width", "exponent", "tokens", "beta", "label-noise", "layers", "residual", "heads"];
+/** The settings that make a model. */
+export const modelNames = ["channel", "attention", "prior", "width", "exponent", "tokens", "beta", "label-noise", "layers", "residual", "heads"];
 
 /** The options of the model, without those that are the program's defaults. */
 export function modelOptions(of: Settings, except: string[] = []): Options {
     const options: Options = {};
-    for (const name of inModel) {
+    for (const name of modelNames) {
         if (!of.applies(name) || except.includes(name)) continue;
         const value = of.text(name);
         if (value !== defaults[name] && !(name === "prior" && value === "bilinear" && of.applies("channel"))) options[name] = value;

@@ -3,7 +3,7 @@
 import { Chart } from "./chart";
 import { alphaControl, alphaGrid, alphaLabel, thresholdMarks } from "./curve";
 import { HeatMap } from "./heatmap";
-import { modelControls, modelLabel, modelOptions, withoutGeneralization } from "./model";
+import { modelControls, modelLabel, modelNames, modelOptions, withoutGeneralization } from "./model";
 import { Latest, csv, run, type Options, type Report } from "./server";
 import type { Control } from "./settings";
 import { commandLine, pythonModel, short } from "./text";
@@ -78,8 +78,9 @@ export class PhaseView implements View {
 
     private openCurve(): void {
         const { settings } = this.page;
+        const shared = [...new URLSearchParams(settings.query())].filter(([name]) => [...modelNames, "log-alpha"].includes(name));
         this.page.open("curve", {
-            ...Object.fromEntries(new URLSearchParams(settings.query())),
+            ...Object.fromEntries(shared),
             width: String(Math.min(2, Math.max(0.02, Number(this.selected()[1].toPrecision(3))))),
             "alpha-max": settings.text("alpha-max"),
         });
