@@ -96,7 +96,7 @@ class Page:
         return self.run("""
             const names = [...document.querySelectorAll('.numbers th')].map(th => th.textContent.replaceAll(' ', '_'));
             return [...document.querySelectorAll('.numbers tbody tr')].map(tr => Object.fromEntries(
-                [...tr.children].map((td, i) => [names[i], td.dataset.value === undefined ? td.textContent : Number(td.dataset.value)])))""")
+                [...tr.children].map((td, i) => [names[i], td.dataset.value !== undefined ? Number(td.dataset.value) : td.textContent === "–" ? null : td.textContent])))""")
 
     def readout(self) -> dict[str, float]:
         """The large numbers, at full precision."""

@@ -67,6 +67,7 @@ def test_moving_the_slider_moves_the_curve_and_its_numbers(page):
         {"channel": "hardmax", "tokens": "3"},
         {"channel": "linear", "label-noise": "0.3"},
         {"attention": "cross", "tokens": "3"},
+        {"attention": "masked"},
         {"channel": "multi-head", "heads": "3", "beta": "2.5"},
         {"prior": "wigner"},
         {"prior": "power-law", "exponent": "1.5"},
@@ -84,6 +85,8 @@ def test_every_setting_reaches_the_program(page, changes):
         else:
             page.type(name, value)
     command = page.commands()[0]
+    if changes == {"attention": "masked"}:
+        assert "--tokens 3" in command  # of two, a row has one entry
     options = set(changes) - {"error", "log-alpha", "log-error"}
     assert all(f"--{name} {changes[name]}" in command for name in options), command
     assert ("log:" in command) == ("log-alpha" in changes)
@@ -279,7 +282,6 @@ def test_csv_svg_and_png(page, view):
     [
         ("curve?channel=linear&label-noise=0.3&attention=cross&points=5", "curve.estimation_error"),
         ("curve?channel=multi-head&heads=3&points=5", "curve.estimation_error"),
-        ("curve?channel=deep-softmax&points=2&alpha-max=0.4", "curve.estimation_error"),
         ("curve?prior=power-law&exponent=1.5&points=5", "curve.estimation_error"),
         ("spectrum?prior=multi-head&heads=3&width=0.4", "[law.mmse]"),
         ("phase?channel=multi-head&grid=12&heads=2", "diagram.estimation_error.ravel()"),

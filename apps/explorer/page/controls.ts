@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The form of a view: a labelled input for each control.
 import { scaleLinear, scaleLog } from "d3-scale";
-import { highest, type Control, type Settings } from "./settings";
+import { highest, lowest, type Control, type Settings } from "./settings";
 
 export function element<Name extends keyof HTMLElementTagNameMap>(
     name: Name,
@@ -20,7 +20,7 @@ const rounded = (value: number): string => String(Number(value.toPrecision(3)));
 
 /** Position of the slider for a value, and back. */
 function positionScale(control: Control, of: Settings): { scale: Scale; step: number } {
-    const ends = [control.lowest!, highest(control, of)];
+    const ends = [lowest(control, of), highest(control, of)];
     if (control.logarithmic) return { scale: scaleLog().domain(ends).range([0, positions]).clamp(true), step: 1 };
     return { scale: scaleLinear().domain(ends).range(ends).clamp(true), step: control.step ?? 0.01 };
 }
@@ -81,9 +81,8 @@ export class Form {
             number.addEventListener("change", () => (number.value = this.settings.text(control.name)));
             row.append(label);
             const limits = () => {
-                number.min = String(control.lowest ?? "");
-                const most = highest(control, this.settings);
-                number.max = Number.isFinite(most) ? String(most) : "";
+                number.min = String(lowest(control, this.settings));
+                number.max = String(highest(control, this.settings));
                 if (control.step && Number.isInteger(control.step)) number.step = String(control.step);
                 if (document.activeElement !== number) number.value = this.settings.text(control.name);
             };

@@ -25,6 +25,8 @@ const channel = (of: Settings) => of.text("channel");
 const isOneOf = (name: string, ...values: string[]) => (of: Settings) => values.includes(of.text(name));
 const deep = isOneOf("channel", "deep-softmax", "deep-seq2seq");
 const tied = (of: Settings) => !of.applies("attention") || of.text("attention") === "tied";
+/** A row of masked attention has T - 1 entries; one alone tells nothing after a softmax or hardmax. */
+const fewestTokens = (of: Settings) => (!tied(of) && of.text("attention") === "masked" && channel(of) !== "linear" ? 3 : 2);
 const hasWidth = (of: Settings) => !of.applies("prior") || !["wigner", "ginibre"].includes(of.text("prior"));
 
 function priors(of: Settings): [string, string][] {
@@ -122,8 +124,8 @@ export function modelControls(channels: string[] = Object.keys(channelLabels)): 
             name: "tokens",
             label: "tokens T",
             kind: "range",
-            initial: "2",
-            lowest: 2,
+            initial: (of) => String(fewestTokens(of)),
+            lowest: fewestTokens,
             highest: (of) => (channel(of) === "hardmax" && tied(of) ? 6 : 8),
             step: 1,
             applies: (of) => !isOneOf("channel", "hardmax-as-printed", "deep-seq2seq")(of),

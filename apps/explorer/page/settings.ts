@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The settings of a view: what its controls show and its address holds.
 
+/** A number that may depend on other controls. */
+export type Bound = number | ((of: Settings) => number);
+
 /** A control. Its name is that of an option of the program, or of a property of the view. */
 export interface Control {
     name: string;
@@ -11,8 +14,8 @@ export interface Control {
     /** Whether there is such a setting. */
     applies?: (of: Settings) => boolean;
     choices?: (of: Settings) => [value: string, label: string][];
-    lowest?: number;
-    highest?: number | ((of: Settings) => number);
+    lowest?: Bound;
+    highest?: Bound;
     step?: number;
     /** The slider is logarithmic. */
     logarithmic?: boolean;
@@ -22,8 +25,9 @@ export interface Control {
     group?: string;
 }
 
-export const highest = (control: Control, of: Settings): number =>
-    typeof control.highest === "function" ? control.highest(of) : control.highest ?? Infinity;
+const bound = (value: Bound, of: Settings): number => (typeof value === "function" ? value(of) : value);
+export const lowest = (control: Control, of: Settings): number => bound(control.lowest ?? -Infinity, of);
+export const highest = (control: Control, of: Settings): number => bound(control.highest ?? Infinity, of);
 
 export class Settings {
     constructor(
@@ -56,7 +60,7 @@ export class Settings {
         if (control.kind === "toggle") return chosen === "on" ? "on" : "";
         const number = Number(chosen);
         if (chosen.trim() === "" || !Number.isFinite(number)) return this.initial(name);
-        const bounded = Math.min(Math.max(number, control.lowest ?? -Infinity), highest(control, this));
+        const bounded = Math.min(Math.max(number, lowest(control, this)), highest(control, this));
         return bounded === number ? chosen : String(bounded);
     }
 
