@@ -187,7 +187,7 @@ export class AmpView implements View {
                 { label: "predicted by AMP", colour: 2, kind: "dashes", points: this.rows.map((row) => [numberOf(row, "iteration"), numberOf(row, "predicted_error")]) },
                 { label: "measured", colour: 1, kind: "dots", points: measured },
             ].filter((one) => one.points.length > 0) as Series[],
-            marks: Number.isFinite(fixed) ? [{ y: fixed, label: `fixed point ${short(fixed)}` }] : [],
+            marks: Number.isFinite(fixed) ? [{ y: fixed, label: `fixed point ${short(fixed)}`, below: true }] : [],
         });
         const eigenvalues = (last?.eigenvalues as number[] | null) ?? null;
         const spectral = this.law ? densitySeries(this.law, eigenvalues, "eigenvalues of R") : [];

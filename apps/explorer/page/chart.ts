@@ -25,6 +25,10 @@ export interface Mark {
     y?: number;
     label: string;
     colour?: number;
+    /** What is said where the label has no room. */
+    brief?: string;
+    /** The text of a horizontal line stands below it. */
+    below?: boolean;
 }
 
 export interface AxisOf {
@@ -256,13 +260,15 @@ export class Chart extends Plot {
             .attr("y2", (mark: Mark) => (mark.y === undefined ? place.bottom : y(mark.y)));
         // Of a vertical line the text stands beside its top, on the side that has room; of a horizontal one above its right end.
         const vertical = (mark: Mark) => mark.x !== undefined;
-        const roomy = (mark: Mark) => x(mark.x!) + 7 * mark.label.length + 8 < place.right;
+        const fits = (mark: Mark, text: string) => x(mark.x!) + 6.6 * text.length + 8 < place.right;
+        const textOf = (mark: Mark) => (vertical(mark) && mark.brief && !fits(mark, mark.label) && fits(mark, mark.brief) ? mark.brief : mark.label);
+        const roomy = (mark: Mark) => fits(mark, textOf(mark));
         layer.selectAll("text").data(lines.filter((mark) => mark.label)).join("text")
             .attr("class", "mark-label")
             .attr("x", (mark: Mark) => (vertical(mark) ? x(mark.x!) + (roomy(mark) ? 6 : -6) : place.right - 2))
-            .attr("y", (mark: Mark, i: number) => (vertical(mark) ? place.top + 14 + 16 * i : y(mark.y!) - 5))
+            .attr("y", (mark: Mark, i: number) => (vertical(mark) ? place.top + 14 + 16 * i : y(mark.y!) + (mark.below ? 16 : -5)))
             .attr("text-anchor", (mark: Mark) => (vertical(mark) && roomy(mark) ? "start" : "end"))
-            .text((mark: Mark) => mark.label);
+            .text(textOf);
         layer.selectAll("circle").data(shown.filter((mark) => mark.x !== undefined && mark.y !== undefined)).join("circle")
             .attr("class", (mark: Mark) => `target s${mark.colour ?? 0}`)
             .attr("r", 6)

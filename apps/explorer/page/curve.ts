@@ -49,7 +49,7 @@ export function thresholdMarks(report: Report | undefined): Mark[] {
     for (const [name, label] of names) {
         const alpha = report[name];
         if (typeof alpha !== "number" || marks.some((mark) => mark.x === alpha)) continue;
-        marks.push({ x: alpha, label: `${label}, α = ${short(alpha)}` });
+        marks.push({ x: alpha, label: `${label}, α = ${short(alpha)}`, brief: `α = ${short(alpha)}` });
     }
     return marks;
 }

@@ -52,8 +52,10 @@ class Explorer implements Page {
         document.title = `${found.title} · bayesaim explorer`;
         document.querySelector("h1")!.textContent = found.title;
         for (const link of document.querySelectorAll("nav a")) {
-            if (link.getAttribute("href") === `#${found.id}`) link.setAttribute("aria-current", "page");
-            else link.removeAttribute("aria-current");
+            link.removeAttribute("aria-current");
+            if (link.getAttribute("href") !== `#${found.id}`) continue;
+            link.setAttribute("aria-current", "page");
+            link.scrollIntoView({ block: "nearest", inline: "center" }); // on narrow screens the links scroll
         }
         find("intro").replaceChildren(find<HTMLTemplateElement>(`intro-${found.id}`).content.cloneNode(true));
         this.say("");

@@ -32,11 +32,11 @@ const hasWidth = (of: Settings) => !of.applies("prior") || !["wigner", "ginibre"
 function priors(of: Settings): [string, string][] {
     if (!tied(of))
         return [
-            ["bilinear", "W_Q W_Kᵀ of width ρ"],
+            ["bilinear", "W_Q W_Kᵀ, width ρ"],
             ["ginibre", "independent entries"],
         ];
     return [
-        ["wishart", "W Wᵀ of width ρ"],
+        ["wishart", "W Wᵀ, width ρ"],
         ["wigner", "Gaussian (wide limit)"],
         ["power-law", "power-law spectrum"],
     ];
@@ -71,11 +71,11 @@ export const priorControls: Control[] = [
         kind: "choice",
         initial: "wishart",
         choices: () => [
-            ["wishart", "W Wᵀ of width ρ"],
+            ["wishart", "W Wᵀ, width ρ"],
             ["wigner", "Gaussian (wide limit)"],
             ["power-law", "power-law spectrum"],
             ["multi-head", "mean of several heads"],
-            ["bilinear", "W_Q W_Kᵀ of width ρ"],
+            ["bilinear", "W_Q W_Kᵀ, width ρ"],
             ["ginibre", "independent entries"],
         ],
     },
