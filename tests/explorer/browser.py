@@ -10,8 +10,10 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from conftest import LONG, Explorer
+from conftest import LONG, Explorer, bayesaim_json
 
+VIEWS = ["curve", "amp", "spectrum", "phase", "plan"]
+CURVE = ["alpha", "estimation_error", "generalization_error", "status"]
 OPTIONS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
@@ -111,3 +113,12 @@ class Page:
     def messages(self) -> list[str]:
         """What the browser complained about since the last call."""
         return [json.dumps(entry) for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+def same_numbers(page: Page, columns: list[str]) -> dict:
+    """Waits until the numbers on the page are those that the copied command prints; returns what it prints."""
+    printed = bayesaim_json(page.commands()[0])
+    expected = [{name: point[name] for name in columns} for point in printed["points"]]
+    assert len(expected) > 1
+    page.until(lambda: [{name: row.get(name) for name in columns} for row in page.table()] == expected)
+    return printed

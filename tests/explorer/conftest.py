@@ -110,3 +110,22 @@ def explorer():
     yield one
     code, error = one.end()
     assert code == 0, error
+
+
+@pytest.fixture(scope="module")
+def browser(explorer):
+    """One browser for the tests of a file."""
+    from browser import Page  # tests of the server need none
+
+    one = Page(explorer)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def page(browser):
+    """The page in it, about which the browser may not complain."""
+    browser.resize(1200)
+    browser.messages()
+    yield browser
+    assert browser.messages() == []
