@@ -155,6 +155,16 @@ def test_answers_are_what_the_program_prints(explorer, command, options):
     assert text == bayesaim(command, *words)
 
 
+def test_amp_has_the_bits_of_the_program_while_another_runs(explorer):
+    options = {"width": "0.5", "alpha": "0.12", "dim": "60", "iterations": "20", "seed": "5"}
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(lambda _: json.loads(explorer.get("/run/amp", **options)[1]), range(4)))
+    printed = json.loads(bayesaim("amp", *[f"--{name}={value}" for name, value in options.items()], "--format=json"))
+    for answer in [*answers, printed]:
+        assert answer["points"][0].pop("seconds_per_iteration") > 0
+    assert all(answer == printed for answer in answers)
+
+
 def test_mistakes_get_the_message_of_the_program(explorer):
     for options, message in [
         ({"width": "-1", "alpha": "0.1"}, "--width must be positive and finite, got -1"),

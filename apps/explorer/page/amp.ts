@@ -76,7 +76,7 @@ export class AmpView implements View {
     });
 
     /** The theory follows the settings; a run of other settings ends. */
-    update(changed: string): void {
+    update(): void {
         const { page } = this;
         const { settings } = page;
         this.stop("");
@@ -96,7 +96,6 @@ export class AmpView implements View {
                 ]);
                 this.show();
                 if (!this.end) page.say("Ready: start AMP");
-                if (changed === "" && settings.text("run") === "now") this.start();
             }),
         );
         this.show();

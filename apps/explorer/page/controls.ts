@@ -83,7 +83,7 @@ export class Form {
             const limits = () => {
                 number.min = String(lowest(control, this.settings));
                 number.max = String(highest(control, this.settings));
-                if (control.step && Number.isInteger(control.step)) number.step = String(control.step);
+                if (control.step && Number.isInteger(control.step)) number.step = "1";
                 if (document.activeElement !== number) number.value = this.settings.text(control.name);
             };
             if (control.kind === "range") {
@@ -109,7 +109,6 @@ export class Form {
                 row.append(number);
             }
         }
-        if (control.hint) row.append(element("p", { className: "hint", textContent: control.hint }));
         this.rows.set(control.name, { row, refresh });
         return row;
     }

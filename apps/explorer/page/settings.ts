@@ -19,9 +19,7 @@ export interface Control {
     step?: number;
     /** The slider is logarithmic. */
     logarithmic?: boolean;
-    /** Said below the control. */
-    hint?: string;
-    /** Not a setting of the model: goes below the others. */
+    /** The group of controls that it belongs to; otherwise that of the model. */
     group?: string;
 }
 
