@@ -311,8 +311,7 @@ int CommonArguments::publish(const Report& report, const std::function<bool(std:
 
 void IntegrationArguments::add_to(Command& to) {
     to.count("--integration-points", integration.points, 16,
-             "points per shift of sampled expectations (hardmax-sampled, several layers, training losses of "
-             "softmax):\n"
+             "points per shift of sampled expectations (hardmax-sampled, several layers, training losses of softmax):\n"
              "more points take more time and give more digits");
 }
 
