@@ -114,8 +114,8 @@ void add_explore(Program& program) {
     command.text("--token", arguments.token, "secret of the address (default: a random one)")
         .default_text("");
     command.footer(
-        "Prints the address of the page, with its token, on one line. On another machine: ssh -L "
-        "8000:localhost:8000\n"
+        "Prints the address of the page, with its token, on one line.\n"
+        "To see it from another machine: ssh -L 8000:localhost:8000 MACHINE, with --port 8000 there\n"
         "Example:\n  bayesaim explore --port 8000 --no-browser");
 }
 
