@@ -71,6 +71,7 @@ set(public_headers
     theory/erm.hpp
     theory/estimation_curve.hpp
     theory/free_entropy.hpp
+    theory/required_samples.hpp
     theory/state_evolution.hpp
     theory/thresholds.hpp
 

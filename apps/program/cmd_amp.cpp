@@ -15,11 +15,13 @@
 
 #include "program/commands.hpp"
 #include "program/dry_run.hpp"
+#include "program/host.hpp"
 #include "program/interrupt.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
 #include "program/ranks.hpp"
 #include "program/run_file.hpp"
+#include "program/spectra.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -87,6 +89,13 @@ void visit(Archive& archive, Run& run) {
     archive("label_noise", run.label_noise);
 }
 
+/// One row of the record.
+Record row_of(const data::SyntheticOptions& synthetic, const estimators::AmpIteration& iteration) {
+    Record row = {{"alpha", synthetic.alpha}, {"seed", synthetic.seed}};
+    row.update(estimators::values(iteration));
+    return row;
+}
+
 /// The data without their prior: its law, or the label noise, is learned.
 Run learn_once(const Arguments& arguments, const model::Model& model, const data::Synthetic& problem,
                const estimators::AmpOptions& amp, ThreadPool& pool) {
@@ -127,7 +136,18 @@ Run run_once(const Arguments& arguments, const model::Model& model, const data::
     options.measure = [&](std::span<const linalg::Matrix> estimates) {
         return data::estimation_errors(model.channel().geometry(), estimates, problem.weights);
     };
+    const Host* host = Host::current();
+    std::vector<double> eigenvalues;  // of R, which only a host shows
+    if (host != nullptr && model.channel().components() == 1)
+        options.observe = [&](std::span<const linalg::Matrix> noisy) {
+            eigenvalues = eigenvalues_of(noisy[0], model.channel().geometry().symmetric());
+        };
     options.progress = [&](const estimators::AmpIteration& now) {
+        if (host != nullptr) {
+            Record news = row_of(synthetic, now);
+            news["eigenvalues"] = eigenvalues;
+            host->news(news);
+        }
         progress.update(static_cast<double>(now.iteration) / options.max_iterations,
                         fmt::format("alpha {:g}, seed {}, iteration {}, error {:.6f}", synthetic.alpha,
                                     synthetic.seed, now.iteration, now.true_error->trace()));
@@ -287,9 +307,7 @@ int run(Arguments arguments) {
             }
             Run run = store.finished()[done++];
             for (const estimators::AmpIteration& iteration : run.record) {
-                Record row = {{"alpha", alpha}, {"seed", synthetic.seed}};
-                row.update(estimators::values(iteration));
-                iterations.points.push_back(std::move(row));
+                iterations.points.push_back(row_of(synthetic, iteration));
             }
             runs.push_back(std::move(run));
         }

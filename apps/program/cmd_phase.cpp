@@ -144,6 +144,7 @@ int run(const Arguments& arguments) {
                                      {"width", row.width},
                                      {"estimation_error", optimal.error},
                                      {"standard_error", optimal.relative_error * optimal.error},
+                                     {"strong_recovery", row.threshold},
                                      {"status", to_string(optimal.status)}});
         }
     }

@@ -12,6 +12,7 @@
 #include "program/commands.hpp"
 #include "program/erm_options.hpp"
 #include "program/options.hpp"
+#include "program/spectra.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -21,6 +22,7 @@ struct Arguments : CommonArguments {
     ErmArguments erm;
     double alpha = 0;
     int points = 201;
+    bool eigenvalues = false;
     std::string plot;
 };
 
@@ -28,17 +30,7 @@ std::vector<double> eigenvalues_of_one_matrix(const priors::Prior& prior, const 
     ThreadPool pool(arguments.thread_count());
     linalg::Matrix matrix = prior.sample(arguments.noise.dim, arguments.seed, 0, pool);
     arguments.noise.add_noise(prior.symmetric(), matrix, arguments.seed, pool);
-    if (!prior.symmetric()) {  // singular values with both signs
-        const linalg::Vector squares = linalg::symmetric_eigenvalues(linalg::gram(1, matrix));
-        std::vector<double> values;
-        for (const double square : squares) {
-            const double value = std::sqrt(std::max(square, 0.0));
-            values.insert(values.end(), {value, -value});
-        }
-        return values;
-    }
-    const linalg::Vector values = linalg::symmetric_eigenvalues(std::move(matrix));
-    return {values.begin(), values.end()};
+    return eigenvalues_of(std::move(matrix), prior.symmetric());
 }
 
 /// The eigenvalues that are not 0 of one trained matrix.
@@ -65,6 +57,7 @@ std::vector<double> trained_eigenvalues(const model::Model& model, const losses:
 int run_trained(const Arguments& arguments) {
     if (arguments.noise.model.command.given("--noise-variance"))
         throw_conflict("--noise-variance", "--estimator erm");
+    if (arguments.eigenvalues) throw_conflict("--eigenvalues", "--estimator erm");
     if (!arguments.noise.model.command.given("--alpha")) throw_missing("--estimator erm", "--alpha");
     check_positive("--alpha", arguments.alpha);
     const auto regularizations = arguments.erm.regularizations();
@@ -162,13 +155,19 @@ int run(Arguments arguments) {
         report.points.push_back(
             {{"x", x}, {"density", point.density}, {"hilbert", point.hilbert}, {"denoised", point.denoised}});
     }
-    if (!arguments.plot.empty()) {
+    if (!arguments.plot.empty() || arguments.eigenvalues) {
         report.configuration["dim"] = arguments.noise.dim;
         report.configuration["seed"] = arguments.seed;
+    }
+    const std::vector<double> sampled = report.configuration.contains("dim")
+                                            ? eigenvalues_of_one_matrix(*prior, arguments)
+                                            : std::vector<double>();
+    if (arguments.eigenvalues) report.summary["eigenvalues"] = sampled;
+    if (!arguments.plot.empty()) {
         figures::SpectrumFigure figure;
         figure.title = fmt::format("{} prior, noise variance {:g}, mmse {:.6g}", prior->name(),
                                    arguments.noise.noise_variance, spectrum.mmse());
-        figure.eigenvalues = eigenvalues_of_one_matrix(*prior, arguments);
+        figure.eigenvalues = sampled;
         constexpr int curve_points = 1001;
         for (int i = 0; i < curve_points; ++i) {
             const double x = grid(i, curve_points);
@@ -199,6 +198,7 @@ void add_spectrum(Program& program) {
     command.option("--dim").description(
         "size d of the sampled matrix in the picture (trained: 200 unless given)");
     command.count("--points", arguments.points, 2, "number of rows of the table");
+    command.flag("--eigenvalues", arguments.eigenvalues, "adds the eigenvalues of one sampled matrix");
     command.text("--plot", arguments.plot,
                  "picture of density, one sampled matrix and denoiser (png, svg, pdf)", "FILE");
     arguments.add_to(command, Arguments::Points::never_fail);

@@ -24,6 +24,7 @@ struct Arguments : CommonArguments {
     ErmArguments erm;
     std::string alpha, plot, limit = "none", method = "automatic";
     int trajectory = 0;
+    bool estimation_only = false;
     IntegrationArguments integration;
 };
 
@@ -160,7 +161,8 @@ void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& ar
                 figure.markers.push_back({*threshold, curves.size() == 1 ? "strong recovery" : "", colour});
         }
         figure.series.push_back(std::move(estimation));
-        if (curves.size() == 1) figure.series.push_back(std::move(generalization));
+        if (curves.size() == 1 && !arguments.estimation_only)
+            figure.series.push_back(std::move(generalization));
     }
     // A power law is a straight line in logarithmic axes, which cannot show an error of 0. A threshold bends
     // it.
@@ -177,6 +179,7 @@ int run(const Arguments& arguments) {
     const bool erm = arguments.erm.chosen();
     if (erm && small_width) throw_conflict("--estimator erm", "--limit small-width");
     if (erm && iterates) throw_conflict("--estimator erm", "--trajectory");
+    if (erm && arguments.estimation_only) throw_conflict("--estimator erm", "--estimation-only");
     const auto curves = make_curves(arguments, small_width, erm);
     const model::Model& model = curves.front()->model;
     const auto loss = erm ? arguments.erm.make_loss(model.channel()) : nullptr;
@@ -217,6 +220,7 @@ int run(const Arguments& arguments) {
     pool.stop_when(interrupted);
     auto options = arguments.integration.options(arguments.seed, &pool);
     options.method = theory::parse_method("--method", arguments.method);
+    options.generalization = !arguments.estimation_only;
     Progress progress(arguments.quiet, curves.size());
     catch_interrupts();
     for (const auto& curve : curves) {
@@ -272,6 +276,9 @@ void add_theory(Program& program) {
                  "none, or small-width (width -> 0; then --alpha is alpha/width)");
     command.count("--trajectory", arguments.trajectory, 0,
                   "print this many iterations instead of the fixed point");
+    command.flag(
+        "--estimation-only", arguments.estimation_only,
+        "leave out the generalisation errors, which take most of the time for softmax of 3 and more tokens");
     command.text("--method", arguments.method,
                  "how the fixed point is found: automatic, bracketed, monotone or newton");
     arguments.erm.add_choice_to(command);

@@ -203,20 +203,22 @@ Command Program::add_action(const std::string& name, const std::string& descript
     return Command(command);
 }
 
-int Program::run(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] != '-') {
+int Program::run(const std::vector<std::string>& arguments) {
+    if (!arguments.empty() && !arguments.front().starts_with('-')) {
+        const std::string& name = arguments.front();
         std::vector<std::string> names;
         for (const CLI::App* command : app_->get_subcommands({})) names.push_back(command->get_name());
-        if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-            if (const auto meant = closest(argv[1], names))
+        if (std::find(names.begin(), names.end(), name) == names.end()) {
+            if (const auto meant = closest(name, names))
                 throw InvalidArgument(fmt::format("unknown command '{}'; did you mean {}? (see {} --help)",
-                                                  argv[1], *meant, app_->get_name()));
-            check_one_of("command", argv[1], names);
+                                                  name, *meant, app_->get_name()));
+            check_one_of("command", name, names);
         }
     }
     try {
-        app_->parse(argc, argv);
-    } catch (const CLI::Success& request) {  // --help, --version
+        app_->parse(
+            std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes the last first
+    } catch (const CLI::Success& request) {                                   // --help, --version
         return app_->exit(request);
     } catch (const CLI::ParseError& error) {
         const std::vector<CLI::App*> chosen = app_->get_subcommands();

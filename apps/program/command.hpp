@@ -82,9 +82,9 @@ class Program {
                     name, description, [=] { return action(*arguments); }, runs),
                 *arguments};
     }
-    /// Runs the command that the command line names; returns its exit code. Throws InvalidArgument for wrong
+    /// Runs the command that the first argument names; returns its exit code. Throws InvalidArgument for wrong
     /// arguments.
-    int run(int argc, char** argv);
+    int run(const std::vector<std::string>& arguments);
 
   private:
     Command add_action(const std::string& name, const std::string& description,

@@ -10,6 +10,7 @@ void add_denoise(Program& program);
 void add_theory(Program& program);
 void add_threshold(Program& program);
 void add_phase(Program& program);
+void add_samples(Program& program);
 void add_amp(Program& program);
 void add_gd(Program& program);
 void add_erm(Program& program);
@@ -21,5 +22,6 @@ void add_merge(Program& program);
 void add_rerun(Program& program);
 void add_plot(Program& program);
 void add_figure(Program& program);
+void add_explore(Program& program);
 
 }  // namespace bayesaim::program

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "program/host.hpp"
 #include "program/ranks.hpp"
 
 namespace bayesaim::program {
@@ -26,6 +27,7 @@ void raise_flag(int signal) {
 }  // namespace
 
 void catch_interrupts() {
+    if (Host::current() != nullptr) return;
     notice = "\r\033[Kbayesaim: stopping; press Ctrl-C again to quit at once\n";
     if (isatty(STDERR_FILENO) == 0) notice.remove_prefix(4);  // there is no bar to remove
     std::signal(SIGINT, raise_flag);
@@ -35,16 +37,19 @@ void catch_interrupts() {
 
 void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
-bool interrupted() { return interrupt_flag != 0; }
+bool interrupted() {
+    const Host* host = Host::current();
+    return interrupt_flag != 0 || (host != nullptr && host->stopped());
+}
 
 bool any_rank_interrupted() {
-    if (any_rank(ranks(), interrupted())) interrupt_flag = 1;
+    if (ranks().size() > 1 && any_rank(ranks(), interrupted())) interrupt_flag = 1;
     return interrupted();
 }
 
 int exit_code(bool good, bool stopped, std::string_view remark) {
     if (!stopped) return good ? 0 : 2;
-    fmt::print(stderr, "bayesaim: interrupted; {}\n", remark);
+    if (Host::current() == nullptr) fmt::print(stderr, "bayesaim: interrupted; {}\n", remark);
     return interrupted_exit_code;
 }
 

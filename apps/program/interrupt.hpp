@@ -10,6 +10,7 @@ inline constexpr int interrupted_exit_code = 130;
 /// From here on Ctrl-C (and SIGTERM) only raises a flag, so that finished work is kept, and says so on standard
 /// error. A second Ctrl-C ends the program at once.
 void catch_interrupts();
+/// Ctrl-C, or the host of the command (Host::stopped).
 bool interrupted();
 /// Whether any rank was. All ranks ask together, and from then on all were.
 bool any_rank_interrupted();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -41,12 +42,12 @@ int main(int argc, char** argv) {
             "bayesaim",
             "Bayes-optimal learning of attention: exact errors, and the algorithms that reach them.",
             std::string(bayesaim::version()));
-        for (const auto add :
-             {add_theory, add_threshold, add_phase, add_amp, add_gd, add_erm, add_spectrum, add_denoise,
-              add_generate, add_fit, add_predict, add_sweep, add_merge, add_rerun, add_plot, add_figure}) {
+        for (const auto add : {add_theory, add_threshold, add_phase, add_samples, add_amp, add_gd, add_erm,
+                               add_spectrum, add_denoise, add_generate, add_fit, add_predict, add_sweep,
+                               add_merge, add_rerun, add_plot, add_figure, add_explore}) {
             add(program);
         }
-        return program.run(argc, argv);
+        return program.run({argv + std::min(argc, 1), argv + argc});
     } catch (const Interrupted& interruption) {
         return fail(interruption.what(), interrupted_exit_code);
     } catch (const std::bad_alloc&) {

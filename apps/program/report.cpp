@@ -18,6 +18,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/version.hpp"
 
+#include "program/host.hpp"
 #include "program/ranks.hpp"
 
 namespace bayesaim::program {
@@ -212,7 +213,9 @@ void publish(const Report& report, const std::string& format, const std::string&
     const std::string text = format == "json"  ? format_json(report)
                              : format == "csv" ? format_csv(report)
                                                : format_table(report);
-    if (!output.empty()) {
+    if (const Host* host = Host::current()) {
+        host->publish(text);
+    } else if (!output.empty()) {
         write_whole(output, text);
     } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
         throw std::runtime_error("could not write to standard output");

@@ -29,7 +29,8 @@ void explain_differences(const Report& report, std::string_view what);
 std::string to_json_text(const Record& record);
 
 /// As an aligned table, CSV (points, then settings as columns) or JSON. A missing or non-finite value is null in JSON, empty in
-/// CSV and a dash in a table. Writes the file atomically, or prints to standard output if its name is empty.
+/// CSV and a dash in a table. Writes the file atomically, or prints to standard output if its name is empty; a host
+/// (Host::publish) gets the text instead.
 void publish(const Report& report, const std::string& format, const std::string& output);
 
 /// Writes the points as CSV. Does nothing without a file name or without points.

@@ -130,6 +130,16 @@ class Thresholds(Result):
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class RequiredSamples(Result):
+    """What a target error takes; None if no number of samples reaches it."""
+
+    alpha: float | None  #: samples per d^2
+    samples: int | None  #: n
+    estimation_error: float | None  #: there
+    generalization_error: float | None  #: there
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class TrainedThresholds(Result):
     """Thresholds of training in alpha, as lambda -> 0+; None for a threshold that does not exist."""
 
@@ -370,6 +380,7 @@ __all__ = [
     "PhaseDiagram",
     "PolynomialEstimator",
     "Prediction",
+    "RequiredSamples",
     "RerunResult",
     "Result",
     "SweepPlan",

@@ -2,6 +2,7 @@
 """State evolution: Bayes-optimal errors for large d, thresholds, trajectories."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from . import _arguments as check
 from . import _convergence, _core
 from ._arguments import Floats, Priors
-from ._results import PhaseDiagram, TheoryCurve, Thresholds, TrainedCurve, TrainedThresholds
+from ._results import PhaseDiagram, RequiredSamples, TheoryCurve, Thresholds, TrainedCurve, TrainedThresholds
 
 
 def _settings(
@@ -286,6 +287,40 @@ def trajectory(
     )
 
 
+def samples(
+    prior: Priors,
+    channel: _core.Channel,
+    target_error: float,
+    dim: int = 1000,
+    *,
+    integration_points: int = 128,
+    seed: int = 0,
+    threads: int = 0,
+) -> RequiredSamples:
+    """How many samples reach an estimation error, to a relative accuracy of 1e-6; as `bayesaim samples`.
+
+    alpha is the least one whose error is at most `target_error`; n = alpha d^2, or alpha d1 d2 if keys have another dimension.
+
+    >>> bayesaim.samples(bayesaim.Wishart(0.5), bayesaim.Softmax(2), target_error=0.1, dim=1000).samples
+    """
+    target = check.number("target error", target_error)
+    size = check.count("dim", dim, 2)
+    settings = _settings(integration_points=integration_points, seed=seed, threads=threads)
+    alpha = _core.required_samples(check.model(prior, channel), target, settings)
+    if alpha is None:
+        return RequiredSamples(alpha=None, samples=None, estimation_error=None, generalization_error=None)
+    point = theory(
+        prior, channel, [alpha], generalization=True, integration_points=integration_points, seed=seed, threads=threads
+    )
+    aspect = prior.parameters().get("aspect", 1) if isinstance(prior, _core.Prior) else 1
+    return RequiredSamples(
+        alpha=alpha,
+        samples=math.ceil(alpha * (size * size * aspect)),
+        estimation_error=float(point.estimation_error[0]),
+        generalization_error=float(point.generalization_error[0]),
+    )
+
+
 @overload
 def thresholds(
     prior: _core.Prior,
@@ -353,4 +388,4 @@ def thresholds(
 
 threshold = thresholds  # the name of the command
 
-__all__ = ["phase", "theory", "threshold", "thresholds", "trajectory"]
+__all__ = ["phase", "samples", "theory", "threshold", "thresholds", "trajectory"]

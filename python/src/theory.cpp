@@ -3,6 +3,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/model/model.hpp"
 #include "bayesaim/theory/free_entropy.hpp"
+#include "bayesaim/theory/required_samples.hpp"
 #include "bayesaim/theory/thresholds.hpp"
 
 #include "binding.hpp"
@@ -149,6 +150,21 @@ std::optional<double> strong_recovery(const Model& model, const TheorySettings& 
     return theory::strong_recovery(*settings.curve_of(model), model.channel());
 }
 
+std::optional<double> required_samples(const Model& model, double error, const TheorySettings& settings) {
+    const auto prior = settings.curve_of(model);
+    Watch watch{py::none()};
+    const auto alpha = without_lock(settings.threads, [&](ThreadPool& pool) -> std::optional<double> {
+        try {
+            return theory::required_samples(*prior, model.channel(), error, settings.with_pool(&pool),
+                                            [&] { return watch.look(); });
+        } catch (const Stopped&) {
+            return std::nullopt;  // `finish` raises what stopped it
+        }
+    });
+    watch.finish();
+    return alpha;
+}
+
 py::dict thresholds(const Model& model, double lowest, double highest, const TheorySettings& settings) {
     const auto prior = settings.curve_of(model);
     Watch watch{py::none()};
@@ -185,6 +201,7 @@ void bind_theory(py::module_& module) {
                "free_entropy"_a, "along"_a, "settings"_a, "progress"_a);
     module.def("trajectory", &trajectory, "model"_a, "alpha"_a, "iterations"_a, "informed"_a, "settings"_a);
     module.def("strong_recovery", &strong_recovery, "model"_a, "settings"_a);
+    module.def("required_samples", &required_samples, "model"_a, "error"_a, "settings"_a);
     module.def("thresholds", &thresholds, "model"_a, "lowest"_a, "highest"_a, "settings"_a);
     module.def("recovery_growth_rate", &recovery_growth_rate, "model"_a, "alpha"_a, "settings"_a);
 }

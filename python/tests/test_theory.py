@@ -101,6 +101,17 @@ def test_thresholds_of_a_family(prior, softmax):
     raises(TypeError, lambda: bayesaim.thresholds([prior, 0.5], softmax), "prior must be a Prior such as Wishart(0.5)")
 
 
+def test_samples_are_those_of_the_program(prior, softmax, program):
+    printed = program("samples", "--width", 0.5, "--dim", 300, "--target-error", 0.1, "--format", "json")
+    found = bayesaim.samples(prior, softmax, target_error=0.1, dim=300)
+    assert found.to_dict() == {name: printed[name] for name in ("alpha", "samples", "estimation_error", "generalization_error")}
+    wide = bayesaim.samples(bayesaim.Bilinear(0.5, aspect=2), bayesaim.make_channel("softmax", attention="cross"), 0.1, dim=300)
+    options = ["--attention", "cross", "--aspect", 2, "--width", 0.5, "--dim", 300, "--target-error", 0.1, "--format", "json"]
+    assert wide.samples == program("samples", *options)["samples"]
+    assert bayesaim.samples(prior, bayesaim.Linear(2, label_noise=1), 1e-9).samples is None
+    raises(ValueError, lambda: bayesaim.samples(prior, softmax, -0.1), "target error must be non-negative and finite, got -0.1")
+
+
 def test_data_of_n_samples(prior, softmax):
     for dim, n in [(7, 5), (30, 108), (33, 1), (49, 100)]:
         data = bayesaim.generate(prior, softmax, dim=dim, n=n)

@@ -88,5 +88,6 @@
 #include "bayesaim/theory/erm.hpp"
 #include "bayesaim/theory/estimation_curve.hpp"
 #include "bayesaim/theory/free_entropy.hpp"
+#include "bayesaim/theory/required_samples.hpp"
 #include "bayesaim/theory/state_evolution.hpp"
 #include "bayesaim/theory/thresholds.hpp"

@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         cli::BadCall{"", "subcommand"},
         cli::BadCall{"--versoin", "unknown option --versoin; did you mean --version? (see bayesaim --help)"},
-        cli::BadCall{"dance", "command must be one of theory, threshold, phase, amp, "},
+        cli::BadCall{"dance", "command must be one of theory, threshold, phase, samples, amp, "},
         cli::BadCall{"spectrum", "--noise-variance is required"},
         cli::BadCall{"spectrum --noise-variance 0",
                      "bayesaim: --noise-variance must be positive and finite, got 0"},

@@ -294,6 +294,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
             learner.learn_law(noisy, now.noise_covariance);
             without = WithoutData(geometry, learner.laws());
         }
+        if (options.observe) options.observe(noisy);
         auto denoised = denoise(geometry, learner.laws(), noisy, now.noise_covariance, options, pool);
         for (std::size_t l = 0; l < noisy.size(); ++l)
             now.change += (denoised.estimates[l] - state.weights[l]).squaredNorm() / d;

@@ -84,6 +84,8 @@ struct AmpOptions {
     Learning learning{};  ///< what is not known, and is learned; the response is then the slope
     /// Measures the estimates (if the truth is known); only the record uses its value.
     std::function<Overlap(std::span<const linalg::Matrix>)> measure{};
+    /// Sees R of each component before it is denoised.
+    std::function<void(std::span<const linalg::Matrix>)> observe{};
     /// Called after each iteration; returns false to stop the run.
     std::function<bool(const AmpIteration&)> progress{};
     /// Called on the first rank after every `save_stride` iterations, and before the run stops. A later run of the same

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "bayesaim/theory/free_entropy.hpp"
 #include "bayesaim/theory/methods.hpp"
@@ -53,8 +54,11 @@ channels::GeneralizationError generalization_error(const EstimationCurve& prior,
 TheoryPoint solve_theory(const EstimationCurve& prior, const channels::Channel& channel, double alpha,
                          const StateEvolutionOptions& options) {
     const BayesOptimal solution = solve_bayes_optimal(prior, channel, alpha, options);
+    constexpr double absent = std::numeric_limits<double>::quiet_NaN();
     return {alpha, solution.optimal(), solution.uninformed.error(),
-            generalization_error(prior, solution.optimal(), channel, options.integration),
+            options.generalization
+                ? generalization_error(prior, solution.optimal(), channel, options.integration)
+                : channels::GeneralizationError{absent, absent, absent},
             channel.geometry().parts() > 1};
 }
 

@@ -43,6 +43,9 @@ struct StateEvolutionOptions {
     Method method = Method::automatic;
     channels::Integration integration{};
     std::optional<Neighbour> neighbour{};
+    /// Whether solve_theory computes the errors of predictions too, which are NaN otherwise. For softmax of three and more
+    /// tokens they take most of the time.
+    bool generalization = true;
 };
 
 /// The start of the iteration: no data (as for an algorithm) or next to the truth (for other fixed points).
