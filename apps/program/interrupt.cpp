@@ -30,6 +30,7 @@ void catch_interrupts() {
     if (Host::current() != nullptr) return;
     notice = "\r\033[Kbayesaim: stopping; press Ctrl-C again to quit at once\n";
     if (isatty(STDERR_FILENO) == 0) notice.remove_prefix(4);  // there is no bar to remove
+    if (ranks().size() > 1) notice = "";  // the launcher ends ranks with a signal, also after a mistake
     std::signal(SIGINT, raise_flag);
     std::signal(SIGTERM, raise_flag);
     ignore_file_size_signal();
