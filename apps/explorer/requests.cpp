@@ -75,15 +75,17 @@ void check_amp(const Parameters& parameters) {
 }
 
 std::vector<Allowed> with_model(std::vector<Allowed> options, double widths = 1) {
-    for (const char* text : {"channel", "prior", "attention", "beta", "label-noise", "residual", "scale",
-                             "exponent", "cutoff", "seed", "format"})
-        options.push_back({text});
+    for (const char* text : {"channel", "prior", "attention", "seed", "format"}) options.push_back({text});
+    for (const char* factor : {"beta", "label-noise", "residual", "scale"})
+        options.push_back({factor, number, 1e3, 1e-3, 1e3});
     options.insert(options.end(), {{"tokens", number, 64},
                                    {"key-tokens", number, 64},
                                    {"layers", number, 4},
                                    {"heads", number, 64},
-                                   {"aspect", number, 10},
-                                   {"width", points, widths}});
+                                   {"aspect", number, 10, 0.1, 10},
+                                   {"exponent", number, 5, 0.01, 5},
+                                   {"cutoff", number, 10, 1e-6, 10},
+                                   {"width", points, widths, 1e-3, 1e3}});
     return options;
 }
 
@@ -94,22 +96,24 @@ const std::vector<Request>& request_table() {
                      {"limit"},
                      {"estimation-only", flag},
                      {"trajectory", number, 1000},
-                     {"integration-points", number, 1024},
-                     {"estimator"},
-                     {"loss"},
-                     {"penalty"},
-                     {"regularization", points, 10}},
+                     {"integration-points", number, 1024}},
                     10),
          60s},
         {"threshold", program::add_threshold, with_model({}, 200), 60s},
         {"phase", program::add_phase,
          with_model({{"alpha", points, 500}, {"integration-points", number, 1024}}, 500), 60s, check_phase},
         {"spectrum", program::add_spectrum,
-         with_model(
-             {{"noise-variance"}, {"dim", number, 1000}, {"points", number, 2001}, {"eigenvalues", flag}}),
+         with_model({{"noise-variance", number, 1e4, 1e-8, 1e4},
+                     {"dim", number, 1000},
+                     {"points", number, 2001},
+                     {"eigenvalues", flag}}),
          30s, check_spectrum},
         {"samples", program::add_samples,
-         with_model({{"target-error"}, {"dim", number, 1e6}, {"precision"}, {"token-storage"}}), 60s},
+         with_model({{"target-error", number, 1e6, 1e-9, 1e6},
+                     {"dim", number, 1e6},
+                     {"precision"},
+                     {"token-storage"}}),
+         60s},
         {"amp", program::add_amp,
          with_model({{"alpha", points, 1},
                      {"dim", number, 500},
@@ -124,11 +128,21 @@ const std::vector<Request>& request_table() {
 
 void check_bound(const Allowed& allowed, const std::string& value) {
     const double size = allowed.kind == points ? points_of(value) : parse_number<double>(value).value_or(0);
-    if (size <= allowed.highest) return;
-    throw InvalidArgument(
-        fmt::format("--{} must {} at most {:g}{} here, got {}; the program in a terminal has no such bound",
-                    allowed.option, allowed.kind == points ? "have" : "be", allowed.highest,
-                    allowed.kind == points ? " points" : "", value));
+    if (!(size <= allowed.highest))
+        throw InvalidArgument(fmt::format(
+            "--{} must {} at most {:g}{} here, got {}; the program in a terminal has no such bound",
+            allowed.option, allowed.kind == points ? "have" : "be", allowed.highest,
+            allowed.kind == points ? " points" : "", value));
+    for (const std::string_view part : split(value, ':')) {
+        for (const std::string_view word : split(part, ',')) {
+            const double one = std::abs(parse_number<double>(word).value_or(0));
+            if (one == 0 || (one >= allowed.smallest && one <= allowed.largest)) continue;
+            throw InvalidArgument(
+                fmt::format("--{} must be between {:g} and {:g} here, got {}; the program in a terminal has "
+                            "no such bound",
+                            allowed.option, allowed.smallest, allowed.largest, value));
+        }
+    }
 }
 
 }  // namespace

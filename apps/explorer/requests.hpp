@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <chrono>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,8 @@ struct Allowed {
     std::string option;
     Kind kind = Kind::text;
     double highest = 0;  ///< of a number, or of the number of points
+    /// Other sizes of a number, 0 apart, are refused: the spectral engine, which cannot be stopped, may take very long there.
+    double smallest = 0, largest = std::numeric_limits<double>::max();
 };
 
 struct Request {

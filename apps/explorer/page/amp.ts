@@ -147,7 +147,8 @@ export class AmpView implements View {
     }
 
     private askLaw(row: Point): void {
-        if (!(row.eigenvalues as number[] | null)?.length) return;
+        const resolved = 1e-8; // smaller noise has the law of the prior
+        if (!(row.eigenvalues as number[] | null)?.length || !(numberOf(row, "noise_variance") >= resolved)) return;
         const options = { ...priorOptions(this.page.settings), "noise-variance": String(row.noise_variance) };
         this.latestLaw.ask((signal) =>
             tellFailure(this.page, signal, async () => {
