@@ -336,7 +336,9 @@ export class Chart extends Plot {
             const point = one.points[near];
             const step = Math.abs(x(point[0]) - x(at));
             if (one !== main && step > 24) continue;
-            rows.push([series.length > 1 ? one.label : this.drawing!.y.label, short(point[1])]);
+            // A curve of other points says where its number stands.
+            const value = point[0] === at ? short(point[1]) : `${short(point[1])} at ${short(point[0])}`;
+            rows.push([series.length > 1 ? one.label : this.drawing!.y.label, value]);
             if (visible(point[0], this.drawing!.x) && visible(point[1], this.drawing!.y)) dots.push({ point, colour: one.colour });
         }
         this.surface.setAttribute("aria-valuenow", String(this.cursor));

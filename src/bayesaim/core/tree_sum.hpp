@@ -23,7 +23,7 @@ concept Summable = requires(Sum sum, const Sum other, void (*f)(std::span<std::b
 /// The sum over all samples of all ranks, in a fixed binary tree:
 ///   leaves    equal parts of the shares, `parts_of_share` (a power of two) of each
 ///   node      left sum + right sum
-/// The tree depends on neither threads nor ranks, and so do the bits. A rank adds the leaves that it owns with its
+/// Neither the tree nor the bits depend on threads and ranks. A rank adds the leaves that it owns with its
 /// threads; where a node has leaves of several ranks, the owner of its right half sends its sum to the owner of the left.
 /// All ranks get the result. A rank keeps about one sum per thread and one per level of the tree.
 template <Summable Sum>
