@@ -127,11 +127,7 @@ Run run_once(const Arguments& arguments, const model::Model& model, const data::
              RunFile<Run>& store, Progress& progress, ThreadPool& pool) {
     const data::Synthetic problem = data::make_synthetic(model.priors(), model.channel(), synthetic, pool);
     estimators::AmpOptions options = arguments.amp.options;
-    if (!arguments.checkpoint.file.empty()) {
-        options.resume = store.take_next();
-        options.save_stride = arguments.checkpoint.every;
-        options.save = [&store](const data::SavedState& state) { store.save(state); };
-    }
+    store.connect(arguments.checkpoint.every, options);
     experiments::set_initial(arguments.initial, model, problem, synthetic.seed, options, pool);
     options.measure = [&](std::span<const linalg::Matrix> estimates) {
         return data::estimation_errors(model.channel().geometry(), estimates, problem.weights);
@@ -289,7 +285,7 @@ int run(Arguments arguments) {
     theory_options.integration.pool = &pool;
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
     if (arguments.dry_run) return plan(arguments, model, alphas, synthetic, report, pool);
-    RunFile<Run> store(arguments.checkpoint, report.configuration);
+    RunFile<Run> store(arguments.checkpoint, report);
     Progress progress(arguments.quiet, alphas.size() * static_cast<std::size_t>(arguments.seeds));
     std::size_t done = 0;  // runs of the checkpoint that were used
     for (const double alpha : alphas) {

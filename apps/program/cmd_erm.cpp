@@ -55,11 +55,7 @@ Run run_once(const Arguments& arguments, const model::Model& model, const losses
     const data::Synthetic problem = data::make_synthetic(model.priors(), model.channel(), synthetic, pool);
     estimators::ErmOptions options = arguments.training;
     options.regularization = regularization;
-    if (!arguments.checkpoint.file.empty()) {
-        options.resume = store.take_next();
-        options.save_stride = arguments.checkpoint.every;
-        options.save = [&store](const data::SavedState& state) { store.save(state); };
-    }
+    store.connect(arguments.checkpoint.every, options);
     const auto measure = [&](const linalg::Matrix& estimate) {
         return data::estimation_error(estimate, problem.weights[0]);
     };
@@ -186,7 +182,7 @@ int run(Arguments arguments) {
                                  {"precision", arguments.precision},
                                  {"test_samples", arguments.test_samples}});
 
-    RunFile<Run> store(arguments.checkpoint, report.configuration);
+    RunFile<Run> store(arguments.checkpoint, report);
     const auto curve = theory::make_curve(model.laws(), model.channel().geometry());
     const std::vector<double> alphas = grid.values(strong_recovery(*curve, model.channel()));
     Progress progress(arguments.quiet,

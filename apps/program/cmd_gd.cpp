@@ -81,6 +81,8 @@ void check(const Arguments& arguments) {
     check_non_negative("--weight-decay", descent.weight_decay);
     check_non_negative("--gradient-tolerance", descent.gradient_tolerance);
     check_non_negative("--loss-tolerance", descent.loss_tolerance);
+    if (arguments.batch_size > 0 && arguments.divide == "samples")
+        throw_conflict("--batch-size", "--divide samples");
     arguments.checkpoint.check();
 }
 
@@ -281,6 +283,8 @@ int plan(const Arguments& arguments, const model::Model& model, const std::vecto
                                                     by_starts ? 1 : static_cast<std::size_t>(all)),
                               static_cast<double>(arguments.descent.max_steps) * own_starts, arguments.seeds,
                               pool));
+        point["ranks"] = all;
+        if (all > 1) point["divided"] = by_starts ? "starts" : "samples";
         report.points.push_back(std::move(point));
     }
     return arguments.publish(report);
@@ -312,7 +316,7 @@ int run(Arguments arguments) {
     const std::vector<double> alphas = grid.values(strong_recovery(curve, model.channel()));
     const auto seeds = static_cast<std::size_t>(arguments.seeds);
     if (arguments.dry_run) return plan(arguments, model, alphas, std::move(report), pool);
-    RunFile<GdRun> store(arguments.checkpoint, report.configuration);
+    RunFile<GdRun> store(arguments.checkpoint, report);
     Progress progress(arguments.quiet, alphas.size() * seeds);
     for (std::size_t point = 0; point < alphas.size() && !any_rank_interrupted(); ++point) {
         const double alpha = alphas[point];

@@ -22,17 +22,19 @@ void CheckpointArguments::add_to(Command& to, const std::string& steps) {
 void CheckpointArguments::check() const {
     if (resume && file.empty()) throw_missing("--resume", "--checkpoint FILE");
     if (speaks() && !resume && !file.empty() && std::filesystem::exists(file))
-        throw_invalid("--checkpoint", "a new file, or used with --resume", file);
+        throw_invalid("--checkpoint", "a new file, or used with --resume",
+                      fmt::format("'{}', which exists", file));
 }
 
 const char* CheckpointArguments::remark() const {
     return file.empty() ? "" : "; --resume goes on with the rest";
 }
 
-CheckpointFile::CheckpointFile(const CheckpointArguments& arguments, Record settings)
+CheckpointFile::CheckpointFile(const CheckpointArguments& arguments, const Report& report)
     : file_(arguments.file) {
     using Json = nlohmann::ordered_json;
-    settings["bayesaim"] = version();
+    Record settings = {{"bayesaim", version()}, {"command", report.command}};
+    settings.update(report.configuration);
     settings_ = to_json_text(settings);
     if (!arguments.resume) return;
     data::Checkpoint checkpoint = data::read_checkpoint(file_);
@@ -51,7 +53,7 @@ CheckpointFile::CheckpointFile(const CheckpointArguments& arguments, Record sett
     state_ = std::move(checkpoint.state);
 }
 
-bool CheckpointFile::writes() const { return !file_.empty() && speaks(); }
+bool CheckpointFile::writes() const { return named() && speaks(); }
 
 void CheckpointFile::write(data::SavedState state) const {
     if (writes()) data::write_checkpoint(file_, {settings_, std::move(state)});

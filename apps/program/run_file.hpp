@@ -29,10 +29,11 @@ struct CheckpointArguments {
 /// The file, if it has a name. The first rank writes it, all read it.
 class CheckpointFile {
   public:
-    /// With `resume`, reads the file; throws if it has other settings.
-    CheckpointFile(const CheckpointArguments& arguments, Record settings);
+    /// With `resume`, reads the file; throws if it has another command or other settings than the report.
+    CheckpointFile(const CheckpointArguments& arguments, const Report& settings);
 
     data::SavedState take_state() { return std::exchange(state_, {}); }
+    bool named() const { return !file_.empty(); }
     bool writes() const;
     void write(data::SavedState state) const;
 
@@ -45,7 +46,7 @@ class CheckpointFile {
 template <class Run>
 class RunFile {
   public:
-    RunFile(const CheckpointArguments& arguments, Record settings) : file_(arguments, std::move(settings)) {
+    RunFile(const CheckpointArguments& arguments, const Report& settings) : file_(arguments, settings) {
         const data::SavedState state = file_.take_state();
         load(state, "finished", finished_);
         next_ = state.below("next.");
@@ -56,6 +57,15 @@ class RunFile {
     std::shared_ptr<const data::SavedState> take_next() {
         if (next_.empty()) return nullptr;
         return std::make_shared<data::SavedState>(std::exchange(next_, {}));
+    }
+
+    /// Lets a solver resume the next run from here, and save it. All ranks do: they save together.
+    template <class Options>
+    void connect(int every, Options& options) {
+        if (!file_.named()) return;
+        options.resume = take_next();
+        options.save_stride = every;
+        options.save = [this](const data::SavedState& state) { save(state); };
     }
 
     void finish(Run run) {

@@ -11,10 +11,10 @@ from . import _core
 
 @contextmanager
 def over_ranks(communicator: Any) -> Iterator[None]:
-    """Divides the samples of `generate`, `amp`, `gradient_descent`, `train`, `fit` and `predict` over the ranks of an mpi4py communicator.
+    """Divides the samples of `generate`, `amp`, `gradient_descent`, `train`, `erm` and `fit` over the ranks of an mpi4py communicator.
 
-    All ranks make the same calls, and all get the same result, with the bits of one process. `generate` keeps the tokens of
-    its own rank; of arrays that you give, each rank reads its own samples only, so `numpy.load(..., mmap_mode="r")` reads
+    All ranks make the same calls, and all get the same result, with the bits of one process. `generate` keeps the tokens and
+    outputs of its own rank (outputs of others are NaN); of arrays that you give, each rank reads its own samples only, so `numpy.load(..., mmap_mode="r")` reads
     a part of the file. Use it for one thread of Python at a time.
 
     >>> from mpi4py import MPI

@@ -18,8 +18,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "bayesaim/core/communicator.hpp"
 #include "bayesaim/channels/channel.hpp"
+#include "bayesaim/core/communicator.hpp"
 #include "bayesaim/core/record.hpp"
 #include "bayesaim/linalg/blas.hpp"
 #include "bayesaim/spectral/spectral_law.hpp"
@@ -137,12 +137,19 @@ auto without_lock(Function f) {
     const py::gil_scoped_release unlock;
     return f();
 }
-/// The ranks that compute together now; one process unless Python said otherwise.
-Communicator& ranks();
-
 /// Calls f(pool) on a pool of this number of threads, without the interpreter's lock.
 template <class Function>
 auto without_lock(std::size_t threads, Function f) {
+    const py::gil_scoped_release unlock;
+    ThreadPool pool(threads);
+    return f(pool);
+}
+
+/// The ranks that compute together now; one process unless Python said otherwise.
+Communicator& ranks();
+/// The same as without_lock with the samples divided over the ranks: for what returns no array of samples.
+template <class Function>
+auto over_ranks(std::size_t threads, Function f) {
     Communicator& together = ranks();
     const py::gil_scoped_release unlock;
     ThreadPool pool(threads, together);

@@ -78,8 +78,15 @@ std::shared_ptr<PythonDataset> generate(const Model& model, Eigen::Index dim, do
     const auto storage = regenerate ? data::TokenStorage::regenerate : data::TokenStorage::memory;
     const auto precision = single ? data::Precision::float_precision : data::Precision::double_precision;
     const data::SyntheticOptions options{dim, alpha, seed, storage, precision, test};
-    return to_dataset(without_lock(threads, [&](ThreadPool& pool) {
-        return data::make_synthetic(model.priors(), model.channel(), options, pool);
+    return to_dataset(over_ranks(threads, [&](ThreadPool& pool) {
+        data::Synthetic result = data::make_synthetic(model.priors(), model.channel(), options, pool);
+        // Rows of other ranks are not set, and here somebody can see them.
+        channels::Rows& outputs = result.data.outputs;
+        const Range own = result.data.shares().own_samples(pool.ranks());
+        for (const Range others :
+             {Range{0, own.begin}, Range{own.end, static_cast<std::size_t>(outputs.rows())}})
+            data::rows_of(outputs, others).setConstant(std::numeric_limits<double>::quiet_NaN());
+        return result;
     }));
 }
 
@@ -165,8 +172,9 @@ void check_data(const PythonDataset& dataset, const Channel& channel) {
         check_size("layers of the channel", channel.layers(), static_cast<long long>(dataset.weights.size()));
         if (channel.geometry().symmetric()) check_symmetric("weights", dataset.weights);
     }
+    const Communicator& together = ranks();
     const py::gil_scoped_release unlock;
-    data::check_outputs(channel, dataset.data);
+    data::check_outputs(channel, dataset.data, together);
 }
 
 void bind_data(py::module_& module) {

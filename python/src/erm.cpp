@@ -163,7 +163,7 @@ py::dict run(const PythonDataset& dataset, const Channel& channel, const ErmSett
     options.progress = [&](const estimators::ErmIteration& now) {
         return watch.report(now.iteration, options.max_iterations, fmt::format("change {:.1e}", now.change));
     };
-    auto result = without_lock(settings.threads, [&](ThreadPool& pool) {
+    auto result = over_ranks(settings.threads, [&](ThreadPool& pool) {
         return estimators::run_erm(dataset.data, *loss, options, pool);
     });
     watch.finish();
@@ -186,10 +186,11 @@ py::dict run(const PythonDataset& dataset, const Channel& channel, const ErmSett
 double test_error(const PythonDataset& dataset, const py::object& estimate, const Channel& channel,
                   Eigen::Index samples, std::uint64_t seed, std::size_t threads) {
     const linalg::Matrix trained = symmetric_matrix("estimate", estimate);
-    return without_lock(threads, [&](ThreadPool& pool) {
+    return over_ranks(threads, [&](ThreadPool& pool) {
         const data::TestSet test = data::make_test_set(dataset.weights, channel, samples, seed, pool);
         const auto prediction = estimators::predict(*test.tokens, trained, 0, channel, pool);
-        return estimators::mean_squared_distance(prediction.plug_in, test.targets);
+        return estimators::mean_squared_distance(prediction.plug_in, test.targets, test.tokens->shares(),
+                                                 pool);
     });
 }
 

@@ -53,7 +53,7 @@ py::dict run_amp(const PythonDataset& dataset, const model::Model& model, estima
                             fmt::format("{} {:.6f}", known ? "error" : "predicted error",
                                         now.true_error.value_or(now.predicted_error).trace()));
     };
-    const auto result = without_lock(threads, [&](ThreadPool& pool) {
+    const auto result = over_ranks(threads, [&](ThreadPool& pool) {
         if (start) {
             data::Synthetic problem{dataset.weights, {}};
             const Eigen::Index dim = dataset.tokens().dim(), key_dim = dataset.data.keys().dim();
@@ -174,7 +174,7 @@ py::dict run_descent(const PythonDataset& dataset, const Channel& channel, const
         return go;
     };
     estimators::StartErrors errors;
-    auto result = without_lock(threads, [&](ThreadPool& pool) {
+    auto result = over_ranks(threads, [&](ThreadPool& pool) {
         auto found = run_averaged_gradient_descent(dataset.data, channel, options, pool);
         if (descent.measure) errors = measure_starts(found.descents, descent.measure);
         return found;

@@ -82,7 +82,7 @@ py::dict fit(const PythonDataset& dataset, const std::string& channel_name, cons
     if (prior != nullptr) laws.push_back(&prior->law());
     const auto used = channel_of(channel.label_noise);
     check_data(dataset, *used);
-    const estimators::FitResult result = without_lock(threads, [&](ThreadPool& pool) {
+    const estimators::FitResult result = over_ranks(threads, [&](ThreadPool& pool) {
         return estimators::fit(dataset.data, channel_of, channel.label_noise, laws, options, pool);
     });
     watch.finish();

@@ -22,7 +22,7 @@ WORK = textwrap.dedent(
 
     def work():
         prior, channel = bayesaim.Wishart(0.5), bayesaim.Softmax(2)
-        data = bayesaim.generate(prior, channel, dim=40, alpha=0.3, seed=2)
+        data = bayesaim.generate(prior, channel, dim=60, alpha=0.8, seed=2)
         amp = bayesaim.amp(data, prior, channel, max_iterations=10, threads=1)
         gd = bayesaim.gradient_descent(data, channel, width=0.5, steps=20, threads=1)
         rng = np.random.default_rng(1)
@@ -30,7 +30,8 @@ WORK = textwrap.dedent(
         s = rng.standard_normal((30, 30))
         outputs = np.einsum("iad,de,ibe->iab", tokens, s + s.T, tokens) / 30
         fit = bayesaim.fit(tokens, outputs, channel="linear", max_iterations=8, threads=1)
-        return np.stack([amp.estimate, gd.estimate]), fit.estimate
+        trained = bayesaim.train(data, channel=channel, regularization=0.05, max_iterations=5, threads=1)
+        return np.stack([amp.estimate, gd.estimate, trained.estimate]), fit.estimate
     """
 )
 

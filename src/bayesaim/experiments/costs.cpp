@@ -6,6 +6,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/estimators/gradient_descent.hpp"
+#include "bayesaim/experiments/forecast.hpp"
 
 namespace bayesaim::experiments {
 
@@ -75,32 +76,28 @@ static double size_of(const Task& task) {
     return precision_of(task) == data::Precision::double_precision ? 8 : 4;
 }
 
-/// The tokens, if they stay in memory, and the outputs: n T d and n T^2 numbers.
-static double data_bytes(const Task& task, double token_size) {
-    const double d = task.dim * std::sqrt(task.aspect), samples = task.alpha * d * d, tokens = task.tokens;
+static ProblemSize size_of_problem(const Task& task, double token_size) {
+    const double d = task.dim * std::sqrt(task.aspect), tokens = task.tokens, layers = layers_of(task);
     const bool kept =
         data::parse_token_storage("token_storage", task.token_storage) == data::TokenStorage::memory;
-    return samples * tokens * (kept ? token_size * d : 0) + 8 * samples * tokens * tokens;
+    return {.samples = std::max(1.0, task.alpha * d * d),
+            .dim = d,
+            .tokens = tokens,
+            .keys = task.attention == "cross" ? keys_of(task) : 0,
+            .pairs = layers * tokens * (tokens + 1) / 2,
+            .layers = layers,
+            .symmetric = !untied(task),
+            .token_size = kept ? token_size : 0};
 }
 
-/// The data, the messages omega and g, and d x d matrices: 6 of each layer (truth, estimates, the best,
-/// noisy, denoised, lower triangles), the partial sums of data_pass.cpp, and 6 of an eigendecomposition.
 double amp_bytes(const Task& task) {
-    const double d = task.dim * std::sqrt(task.aspect), samples = task.alpha * d * d,
-                 layers = layers_of(task);
-    const double pairs = task.tokens * (task.tokens + 1) / 2.0, sums = layers > 1 ? 32 : 8;
-    return data_bytes(task, size_of(task)) + 16 * samples * layers * pairs +
-           8 * d * d * (6 * layers + sums * layers + 6) + theory_bytes(task);
+    return amp_bytes(size_of_problem(task, size_of(task)), default_threads(), 1) + theory_bytes(task);
 }
 
-/// The data, their copy in the precision of the descent, and of each start the weights, two moments and a
-/// gradient.
 double gd_bytes(const Task& task) {
-    const double d = task.dim, samples = task.alpha * d * d, tokens = task.tokens, keys = keys_of(task),
-                 sets = task.attention == "cross" ? tokens + keys : tokens,
-                 columns = static_cast<double>(student_columns(task)) * (untied(task) ? 2 : 1);
-    return data_bytes(task, 8) + size_of(task) * samples * (sets * d + tokens * keys) +
-           8 * d * (4 * task.starts * columns + 4 * d) + theory_bytes(task);
+    const double columns = static_cast<double>(student_columns(task)) * (untied(task) ? 2 : 1);
+    return gd_bytes(size_of_problem(task, 8), columns, task.starts, size_of(task), default_threads(), 1) +
+           theory_bytes(task);
 }
 
 }  // namespace bayesaim::experiments

@@ -11,8 +11,8 @@
 namespace bayesaim::experiments {
 namespace {
 
-constexpr double largest_dim = 1000;  // of a trial
-constexpr double program_bytes = 30e6;
+constexpr double largest_dim = 1000;    // of a trial
+constexpr double program_bytes = 30e6;  // of the program itself, with MPI
 
 /// The number that the slowest rank has.
 double largest_of(double here, Communicator& ranks) {
@@ -99,15 +99,15 @@ Forecast forecast(const ProblemSize& size, double operations_per_sample, double 
 double amp_bytes(const ProblemSize& size, std::size_t threads, std::size_t ranks) {
     const double own = size.samples / static_cast<double>(ranks), matrix = 8 * size.dim * size.dim;
     // Of each layer: truth, estimate, the best, R, denoised, the factors of products; and 5 of a decomposition.
-    return program_bytes + data_bytes(size, ranks) + 16 * own * size.pairs +
+    return data_bytes(size, ranks) + 16 * own * size.pairs +
            matrix * (6 * size.layers + matrices_of_tree(size, threads, ranks) * size.layers + 5);
 }
 
 double gd_bytes(const ProblemSize& size, double columns, double starts, double number_size,
                 std::size_t threads, std::size_t ranks) {
     const double own = size.samples / static_cast<double>(ranks), student = size.dim * columns;
-    return program_bytes + data_bytes(size, ranks) +
-           number_size * own * (size.tokens + size.keys) * size.dim + 24 * student * starts +
+    return data_bytes(size, ranks) + number_size * own * (size.tokens + size.keys) * size.dim +
+           24 * student * starts +
            number_size * student * (4 + matrices_of_tree(size, threads, ranks)) *
                static_cast<double>(threads) +
            5 * 8 * size.dim * size.dim;
@@ -126,7 +126,7 @@ Record describe(const ProblemSize& size, const Forecast& forecast, double bytes,
     return {{"samples", static_cast<std::uint64_t>(size.samples)},
             {"ranks", static_cast<std::uint64_t>(pool.ranks().size())},
             {"threads", static_cast<std::uint64_t>(pool.threads())},
-            {"estimated_bytes", static_cast<std::uint64_t>(std::min(bytes, 9e18))},
+            {"estimated_bytes", static_cast<std::uint64_t>(std::min(program_bytes + bytes, 9e18))},
             {"operations_per_iteration", forecast.operations},
             {"bytes_exchanged_per_iteration", forecast.bytes_exchanged},
             {"estimated_seconds_per_iteration", forecast.seconds_iteration},

@@ -39,7 +39,8 @@ struct Forecast {
 Forecast forecast(const ProblemSize& size, double operations_per_sample, double matrix_size,
                   const Trial& trial, ThreadPool& pool);
 
-/// Peak memory of a rank, within a factor of 1.5: the data and messages of its samples, and d x d matrices.
+/// Peak memory of a rank besides the program itself, within a factor of 1.5: the data and messages of its samples, and
+/// d x d matrices.
 double amp_bytes(const ProblemSize& size, std::size_t threads, std::size_t ranks);
 /// The same of gradient descent: a student of so many columns (of both factors), in numbers of `number_size` bytes.
 double gd_bytes(const ProblemSize& size, double columns, double starts, double number_size,
@@ -49,7 +50,8 @@ double gd_bytes(const ProblemSize& size, double columns, double starts, double n
 double amp_operations_per_sample(const ProblemSize& size);
 double gd_operations_per_sample(const ProblemSize& size, double columns);
 
-/// The forecast of `iterations` iterations of `runs` runs, as a point of a report.
+/// The forecast of `iterations` iterations of `runs` runs, as a point of a report. `bytes` are those of amp_bytes or
+/// gd_bytes.
 Record describe(const ProblemSize& size, const Forecast& forecast, double bytes, double iterations,
                 double runs, const ThreadPool& pool);
 
