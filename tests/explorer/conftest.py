@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The explorer as a user runs it: the program, and a real browser."""
+import errno
 import json
 import os
 import shlex
@@ -71,7 +72,9 @@ class Explorer:
                 answer = b""
                 while piece := connection.recv(1 << 16):
                     answer += piece
-            except ConnectionError:  # it need not listen to the end
+            except OSError as error:  # it need not listen to the end
+                if not isinstance(error, ConnectionError) and error.errno != errno.ENOTCONN:
+                    raise
                 return b""
             return answer
 
