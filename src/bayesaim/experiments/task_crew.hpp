@@ -2,7 +2,6 @@
 #pragma once
 #include <cstddef>
 #include <functional>
-#include <future>
 #include <optional>
 #include <string>
 #include <vector>
