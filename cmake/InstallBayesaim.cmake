@@ -19,7 +19,7 @@ configure_package_config_file(
     INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file(
     "${PROJECT_BINARY_DIR}/generated/bayesaim-config-version.cmake"
-    COMPATIBILITY SameMinorVersion)
+    COMPATIBILITY SameMajorVersion)
 install(FILES
     "${PROJECT_BINARY_DIR}/generated/bayesaim-config.cmake"
     "${PROJECT_BINARY_DIR}/generated/bayesaim-config-version.cmake"

@@ -5,7 +5,7 @@
 
 namespace bayesaim {
 
-/// Version of the library, for instance "0.1.0".
+/// Version of the library, for instance "1.0.0".
 std::string_view version();
 
 /// The git commit from which the library was built: the full hash, with "+" appended if a tracked file was
