@@ -336,16 +336,23 @@ void add_amp(Program& program) {
     command.count("--test-samples", arguments.test_samples, 0,
                   "new samples on which predictions are measured; adds generalisation errors to the result");
     arguments.amp.add_to(command);
-    command.text("--learn", arguments.learn,
-                 "what AMP is not told, and learns: width (and scale), or spectrum, of S; label-noise; or "
-                 "two of them, as "
-                 "`fit` does\n(one layer)",
-                 "LIST");
-    command.text("--initial", arguments.initial,
-                 "start: mean (kappa1 I), prior (a draw, as in the paper) or informed (the truth)");
-    command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)");
-    command.text("--precision", arguments.precision,
-                 "precision of the tokens and of products with them: double or float");
+    command
+        .text("--learn", arguments.learn,
+              "what AMP is not told, and learns: width (and scale), or spectrum, of S; label-noise; or "
+              "two of them, as "
+              "`fit` does\n(one layer)",
+              "LIST")
+        .values({"width", "spectrum", "label-noise"});
+    command
+        .text("--initial", arguments.initial,
+              "start: mean (kappa1 I), prior (a draw, as in the paper) or informed (the truth)")
+        .values({"mean", "prior", "informed"});
+    command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)")
+        .values({"memory", "regenerate"});
+    command
+        .text("--precision", arguments.precision,
+              "precision of the tokens and of products with them: double or float")
+        .values({"double", "float"});
     arguments.checkpoint.add_to(command, "iterations");
     command.flag("--dry-run", arguments.dry_run,
                  "only estimate memory of a rank, operations and seconds, from trials of a few samples");

@@ -245,16 +245,20 @@ void add_erm(Program& program) {
     command.count("--test-samples", arguments.test_samples, 0,
                   "new samples on which predictions are measured; adds generalisation errors to the result");
     auto& training = arguments.training;
-    command.text(
-        "--solver", arguments.solver,
-        "message-passing, proximal-gradient, or automatic: the first, and where it fails the second");
+    command
+        .text("--solver", arguments.solver,
+              "message-passing, proximal-gradient, or automatic: the first, and where it fails the second")
+        .values({"automatic", "message-passing", "proximal-gradient"});
     command.number("--tolerance", training.tolerance,
                    "stop at this KKT residual, the distance from the minimum in units of a step");
     command.number("--damping", training.damping, "of message passing: 0 or more, below 1");
     command.count("--iterations", training.max_iterations, 1, "maximum number of iterations");
-    command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)");
-    command.text("--precision", arguments.precision,
-                 "precision of the tokens and of products with them: double or float");
+    command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)")
+        .values({"memory", "regenerate"});
+    command
+        .text("--precision", arguments.precision,
+              "precision of the tokens and of products with them: double or float")
+        .values({"double", "float"});
     arguments.checkpoint.add_to(command, "iterations");
     command.text("--record", arguments.record, "CSV file of every iteration of every run", "FILE");
     arguments.add_to(command);

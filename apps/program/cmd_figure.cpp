@@ -81,7 +81,10 @@ int run(const Arguments& arguments) {
 void add_figure(Program& program) {
     auto [command, arguments] =
         program.add_command<Arguments>("figure", "Draw a figure of the paper, with the runs behind it", run);
+    std::vector<std::string> known = names_of(figures::paper_figures());
+    known.insert(known.end(), {"all", "list"});
     command.text("name", arguments.name, "a name from `bayesaim figure list`, or all", "NAME|all|list")
+        .values(known)
         .required();
     command.flag("--quick", arguments.quick, "small dimension, few seeds: a minute at most (default)");
     command.flag("--full", arguments.full, "the sizes of the paper: hours");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/table.hpp"
 #include "bayesaim/data/dataset_file.hpp"
 #include "bayesaim/estimators/fit.hpp"
 #include "bayesaim/estimators/prediction.hpp"
@@ -380,7 +381,10 @@ void add_fit(Program& program) {
     arguments.model.add_prior_to(command);
     for (const char* option : {"--channel", "--prior", "--tokens"})
         command.option(option).default_text("as in FILE");
-    command.option("--width").default_text("as in FILE, or learn");
+    command.option("--width").default_text("as in FILE, or learn").values({"learn"});
+    std::vector<std::string> priors = names_of(priors::prior_table());
+    priors.emplace_back("learn");
+    command.option("--prior").values(priors);
     command.number(
         "--holdout", arguments.holdout,
         "share of the samples that is held out, to choose the prior and to test the fit (0: none)");

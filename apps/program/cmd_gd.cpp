@@ -365,12 +365,14 @@ void add_gd(Program& program) {
     command.count("--dim", arguments.dim, 2, "dimension d");
     command.count("--seeds", arguments.seeds, 1, "number of independent problems");
     command.count("--starts", arguments.starts, 1, "random starts M per problem; S is averaged over them");
-    command.text("--divide", arguments.divide,
-                 "what ranks of mpirun divide: samples, starts (each rank keeps all samples), or automatic:\n"
-                 "starts if there are as many as ranks");
+    command
+        .text("--divide", arguments.divide,
+              "what ranks of mpirun divide: samples, starts (each rank keeps all samples), or automatic:\n"
+              "starts if there are as many as ranks")
+        .values({"automatic", "samples", "starts"});
     auto& descent = arguments.descent;
     command.count("--steps", descent.max_steps, 1, "maximum number of steps");
-    command.text("--optimizer", arguments.optimizer, "adam, or gd (plain)");
+    command.text("--optimizer", arguments.optimizer, "adam, or gd (plain)").values({"adam", "gd"});
     command.number("--learning-rate", descent.learning_rate, "learning rate of both optimizers");
     command.number("--beta1", descent.beta1, "decay of Adam's mean gradient");
     command.number("--beta2", descent.beta2, "decay of Adam's mean squared gradient");
@@ -382,7 +384,8 @@ void add_gd(Program& program) {
     command.number("--gradient-tolerance", descent.gradient_tolerance,
                    "stop at this gradient norm (0: never)");
     command.number("--loss-tolerance", descent.loss_tolerance, "stop at this loss (0: never)");
-    command.text("--precision", arguments.precision, "precision of the descent: float or double");
+    command.text("--precision", arguments.precision, "precision of the descent: float or double")
+        .values({"double", "float"});
     command.text("--record", arguments.record, "CSV file of loss and error along every descent", "FILE");
     command.count("--record-every", descent.record_stride, 1, "steps between rows of --record");
     command.text("--starts-record", arguments.starts_record,

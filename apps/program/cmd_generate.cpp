@@ -74,7 +74,8 @@ void add_generate(Program& program) {
     command.count("--dim", arguments.dim, 2, "dimension d");
     arguments.model.add_channel_to(command);
     arguments.model.add_prior_to(command);
-    command.text("--precision", arguments.precision, "precision of the tokens: double or float");
+    command.text("--precision", arguments.precision, "precision of the tokens: double or float")
+        .values({"double", "float"});
     command.flag("--test", arguments.test,
                  "other samples of the same weights: a test set for the data of the same --seed");
     command.flag("--no-weights", arguments.no_weights, "leave the weights S_1 .. S_L out of the file");

@@ -272,13 +272,16 @@ int run(const Arguments& arguments) {
 void add_plot(Program& program) {
     auto [command, arguments] =
         program.add_command<Arguments>("plot", "Draw the results of a study, also while it runs", run);
+    const std::vector<std::string> settings = names_of(experiments::setting_table());
     command.text("DIR", arguments.directory, "run directory of sweep or merge", "").required();
-    command.text("--x", arguments.x, "the setting on the horizontal axis", "SETTING");
+    command.text("--x", arguments.x, "the setting on the horizontal axis", "SETTING").values(settings);
     command.text("--y", arguments.y, "the value on the vertical axis, a column of results.csv", "VALUE");
-    command.text("--by", arguments.by,
-                 "one colour per combination of these settings, comma-separated (default: the settings that\n"
-                 "vary, besides --x, estimator and seed)",
-                 "SETTINGS");
+    command
+        .text("--by", arguments.by,
+              "one colour per combination of these settings, comma-separated (default: the settings that\n"
+              "vary, besides --x, estimator and seed)",
+              "SETTINGS")
+        .values(settings);
     command.text("--output", arguments.picture, "the picture (default: DIR/plot.png)", "FILE.png|svg|pdf");
     command.flag("--log-x", arguments.log_x, "logarithmic horizontal axis");
     command.flag("--log-y", arguments.log_y, "logarithmic vertical axis");

@@ -110,9 +110,11 @@ void add_samples(Program& program) {
     command.count("--dim", arguments.dim, 2, "dimension d");
     arguments.model.add_channel_to(command);
     arguments.model.add_prior_to(command);
-    command.text("--token-storage", arguments.storage,
-                 "of AMP: memory, or regenerate (blocks are made again)");
-    command.text("--precision", arguments.precision, "of the tokens of AMP: double or float");
+    command
+        .text("--token-storage", arguments.storage, "of AMP: memory, or regenerate (blocks are made again)")
+        .values({"memory", "regenerate"});
+    command.text("--precision", arguments.precision, "of the tokens of AMP: double or float")
+        .values({"double", "float"});
     arguments.integration.add_to(command);
     arguments.add_to(command);
     command.footer("Example:\n  bayesaim samples --width 0.5 --dim 1000 --target-error 0.1");

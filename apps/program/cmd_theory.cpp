@@ -272,15 +272,17 @@ void add_theory(Program& program) {
         .required();
     arguments.model.add_channel_to(command);
     arguments.model.add_prior_to(command);
-    command.text("--limit", arguments.limit,
-                 "none, or small-width (width -> 0; then --alpha is alpha/width)");
+    command.text("--limit", arguments.limit, "none, or small-width (width -> 0; then --alpha is alpha/width)")
+        .values({"none", "small-width"});
     command.count("--trajectory", arguments.trajectory, 0,
                   "print this many iterations instead of the fixed point");
     command.flag(
         "--estimation-only", arguments.estimation_only,
         "leave out the generalisation errors, which take most of the time for softmax of 3 and more tokens");
-    command.text("--method", arguments.method,
-                 "how the fixed point is found: automatic, bracketed, monotone or newton");
+    command
+        .text("--method", arguments.method,
+              "how the fixed point is found: automatic, bracketed, monotone or newton")
+        .values({"automatic", "bracketed", "monotone", "newton"});
     arguments.erm.add_choice_to(command);
     arguments.integration.add_to(command);
     command.text("--plot", arguments.plot, "picture of the curve (png, svg, pdf)", "FILE");

@@ -120,21 +120,26 @@ Option& Option::description(const std::string& text) {
     return *this;
 }
 
+Option& Option::values(const std::vector<std::string>& words) {
+    (*values_)[option_] = words;
+    return *this;
+}
+
 // ---- a command -------------------------------------------------------------------------------------------
 
 Option Command::text(const std::string& name, std::string& value, const std::string& description,
                      const std::string& type) {
-    return Option(app_->add_option(name, value, description)->capture_default_str()->type_name(type));
+    return handle(app_->add_option(name, value, description)->capture_default_str()->type_name(type));
 }
 
 Option Command::texts(const std::string& name, std::vector<std::string>& values,
                       const std::string& description) {
-    return Option(app_->add_option(name, values, description));
+    return handle(app_->add_option(name, values, description));
 }
 
 Option Command::parsed(const std::string& name, const std::function<void(const std::string&)>& parse,
                        const std::string& description) {
-    return Option(app_->add_option_function<std::string>(name, parse, description)->type_name("N"));
+    return handle(app_->add_option_function<std::string>(name, parse, description)->type_name("N"));
 }
 
 Option Command::number(const std::string& name, double& value, const std::string& description) {
@@ -168,9 +173,11 @@ void Command::flag(const std::string& name, bool& value, const std::string& desc
     app_->add_flag(name, value, description);
 }
 
-Option Command::option(const std::string& name) { return Option(app_->get_option(name)); }
+Option Command::option(const std::string& name) { return handle(app_->get_option(name)); }
 
 void Command::footer(const std::string& text) { app_->footer(text); }
+
+void Command::hide() { app_->group(""); }
 
 void Command::after_parsing(const std::function<void()>& check) { app_->parse_complete_callback(check); }
 
@@ -200,15 +207,22 @@ Command Program::add_action(const std::string& name, const std::string& descript
         const int code = speaks() || runs != Runs::on_first_rank ? action() : 0;
         return speaks() ? code : 0;
     };
-    return Command(command);
+    return {command, &values_};
+}
+
+std::vector<const CLI::App*> Program::shown_commands() const {
+    const CLI::App& app = *app_;
+    return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
 }
 
 int Program::run(const std::vector<std::string>& arguments) {
     if (!arguments.empty() && !arguments.front().starts_with('-')) {
         const std::string& name = arguments.front();
-        std::vector<std::string> names;
-        for (const CLI::App* command : app_->get_subcommands({})) names.push_back(command->get_name());
-        if (std::find(names.begin(), names.end(), name) == names.end()) {
+        const CLI::App& app = *app_;
+        const auto named = [&](const CLI::App* command) { return command->get_name() == name; };
+        if (app.get_subcommands(named).empty()) {
+            std::vector<std::string> names;
+            for (const CLI::App* command : shown_commands()) names.push_back(command->get_name());
             if (const auto meant = closest(name, names))
                 throw InvalidArgument(fmt::format("unknown command '{}'; did you mean {}? (see {} --help)",
                                                   name, *meant, app_->get_name()));
@@ -230,6 +244,39 @@ int Program::run(const std::vector<std::string>& arguments) {
         throw InvalidArgument(fmt::format("{} (see {})", extras ? unexpected(place) : error.what(), help));
     }
     return actions_.at(app_->get_subcommands().front())();
+}
+
+// ---- what the tables say -----------------------------------------------------------------------------------
+
+namespace {
+
+CommandDescription describe_command(const CLI::App& app, const ValueTable& values) {
+    CommandDescription command{app.get_name(), app.get_description(), app.get_footer(), {}};
+    for (const CLI::Option* option : app.get_options()) {
+        OptionDescription described;
+        described.positional = option->get_positional();
+        if (described.positional) described.names = {option->get_name()};
+        for (const std::string& name : option->get_snames()) described.names.push_back("-" + name);
+        for (const std::string& name : option->get_lnames()) described.names.push_back("--" + name);
+        described.flag = option->get_type_size() == 0;
+        if (!described.flag) described.type = option->get_type_name();
+        described.default_text = option->get_default_str();
+        described.description = option->get_description();
+        if (const auto words = values.find(option); words != values.end()) described.values = words->second;
+        described.required = option->get_required();
+        described.repeated = option->get_items_expected_max() > 1;
+        command.options.push_back(std::move(described));
+    }
+    return command;
+}
+
+}  // namespace
+
+ProgramDescription Program::describe() const {
+    ProgramDescription program{describe_command(*app_, values_), app_->version(), {}};
+    for (const CLI::App* command : shown_commands())
+        program.commands.push_back(describe_command(*command, values_));
+    return program;
 }
 
 }  // namespace bayesaim::program

@@ -17,18 +17,44 @@ class Option;
 
 namespace bayesaim::program {
 
+/// The words that options take, where they are a fixed list. CLI11 keeps none that it does not check itself.
+using ValueTable = std::map<const CLI::Option*, std::vector<std::string>>;
+
 /// An option of a command. Each member function sets one property.
 class Option {
   public:
-    explicit Option(CLI::Option* option) : option_(option) {}
+    Option(CLI::Option* option, ValueTable* values) : option_(option), values_(values) {}
     Option& required();
     Option& type_name(const std::string& name);
     /// The default that --help shows.
     Option& default_text(const std::string& text);
     Option& description(const std::string& text);
+    /// The words that completion offers and the manual lists. They are not checked here.
+    Option& values(const std::vector<std::string>& words);
 
   private:
     CLI::Option* option_;
+    ValueTable* values_;
+};
+
+/// What --help, manual pages and completion tell about an option, or a positional argument.
+struct OptionDescription {
+    std::vector<std::string> names;  ///< "-h", "--help"; one without dashes if positional
+    std::string type;                ///< "FILE", "N"; empty for a flag
+    std::string default_text, description;
+    std::vector<std::string> values;
+    bool positional = false, flag = false, required = false, repeated = false;
+};
+
+struct CommandDescription {
+    std::string name, description, footer;
+    std::vector<OptionDescription> options;
+};
+
+/// The program has a name and options too.
+struct ProgramDescription : CommandDescription {
+    std::string version;
+    std::vector<CommandDescription> commands;
 };
 
 /// A handle of a command of the program. A default-constructed handle has no options; it serves arguments
@@ -37,7 +63,7 @@ class Option {
 class Command {
   public:
     Command() = default;
-    explicit Command(CLI::App* app) : app_(app) {}
+    Command(CLI::App* app, ValueTable* values) : app_(app), values_(values) {}
 
     /// --help shows the type of the value.
     Option text(const std::string& name, std::string& value, const std::string& description,
@@ -55,13 +81,18 @@ class Command {
     Option option(const std::string& name);
 
     void footer(const std::string& text);
+    /// Leaves the command out of --help, messages, manual and completion.
+    void hide();
     void after_parsing(const std::function<void()>& check);
     bool takes(const std::string& option) const;
     /// Whether the command line has this option; false if the command does not take it.
     bool given(const std::string& option) const;
 
   private:
+    Option handle(CLI::Option* option) { return {option, values_}; }
+
     CLI::App* app_ = nullptr;
+    ValueTable* values_ = nullptr;
 };
 
 class Program {
@@ -85,12 +116,17 @@ class Program {
     /// Runs the command that the first argument names; returns its exit code. Throws InvalidArgument for wrong
     /// arguments.
     int run(const std::vector<std::string>& arguments);
+    /// All commands that are not hidden.
+    ProgramDescription describe() const;
 
   private:
     Command add_action(const std::string& name, const std::string& description,
                        const std::function<int()>& action, Runs runs);
 
+    std::vector<const CLI::App*> shown_commands() const;
+
     std::unique_ptr<CLI::App> app_;
+    ValueTable values_;
     std::map<const CLI::App*, std::function<int()>> actions_;
 };
 

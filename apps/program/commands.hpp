@@ -23,5 +23,7 @@ void add_rerun(Program& program);
 void add_plot(Program& program);
 void add_figure(Program& program);
 void add_explore(Program& program);
+/// Hidden: writes manual pages and completions.
+void add_documentation(Program& program);
 
 }  // namespace bayesaim::program

@@ -11,8 +11,9 @@ namespace bayesaim::program {
 
 void ErmArguments::add_choice_to(Command& to) {
     to.text(
-        "--estimator", estimator,
-        "bayes: the best possible; erm: attention trained with weight decay (empirical risk minimisation)");
+          "--estimator", estimator,
+          "bayes: the best possible; erm: attention trained with weight decay (empirical risk minimisation)")
+        .values({"bayes", "erm"});
     add_to(to);
 }
 
@@ -20,12 +21,15 @@ void ErmArguments::add_to(Command& to) {
     command = to;
     std::string known;
     for (const auto& row : losses::loss_table()) known += fmt::format("\n{}: {}", row.name, row.summary);
-    to.text("--loss", loss, "training loss (default: square for linear, logit for softmax):" + known);
+    to.text("--loss", loss, "training loss (default: square for linear, logit for softmax):" + known)
+        .values(names_of(losses::loss_table()));
     to.text("--penalty", penalty,
             "trace: Tr S over S >= 0, weight decay on W of width >= d\n"
-            "frobenius: Tr S^2/2, weight decay on the entries of S");
+            "frobenius: Tr S^2/2, weight decay on the entries of S")
+        .values({"trace", "frobenius"});
     to.text("--regularization", regularization,
-            "strength lambda of the penalty d lambda Tr S: numbers as in --alpha, or optimal", "GRID");
+            "strength lambda of the penalty d lambda Tr S: numbers as in --alpha, or optimal", "GRID")
+        .values({"optimal"});
 }
 
 bool ErmArguments::chosen() const {

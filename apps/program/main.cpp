@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
             std::string(bayesaim::version()));
         for (const auto add : {add_theory, add_threshold, add_phase, add_samples, add_amp, add_gd, add_erm,
                                add_spectrum, add_denoise, add_generate, add_fit, add_predict, add_sweep,
-                               add_merge, add_rerun, add_plot, add_figure, add_explore}) {
+                               add_merge, add_rerun, add_plot, add_figure, add_explore, add_documentation}) {
             add(program);
         }
         return program.run({argv + std::min(argc, 1), argv + argc});

@@ -79,14 +79,16 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
                   },
                   help + ", or learn")
                 .type_name("NUMBER")
-                .default_text(fmt::format("{:g}", value));
+                .default_text(fmt::format("{:g}", value))
+                .values({"learn"});
         } else {
             to.number(option_of(name), value, help);
         }
     };
     channels::ChannelOptions& of_channel = options.channel_options;
     to.text("--channel", options.channel,
-            "how the output depends on the attention indices h:" + summaries(table, taken_));
+            "how the output depends on the attention indices h:" + summaries(table, taken_))
+        .values(taken_);
     add("tokens", of_channel.tokens, "number of tokens T");
     to.parsed(
           "--attention",
@@ -99,7 +101,8 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
           "self: any S, one set of tokens; approximate, see docs/theory.md\n"
           "causal: the same, and token a attends to tokens b <= a only")
         .type_name("TEXT")
-        .default_text("tied");
+        .default_text("tied")
+        .values({"tied", "cross", "masked", "self", "causal"});
     add("key_tokens", of_channel.key_tokens,
         "number of key tokens of cross-attention (0: as many as tokens)");
     add("beta", of_channel.beta, "inverse temperature of the softmax");
@@ -112,7 +115,8 @@ void ModelArguments::add_channel_to(Command& to, Channels taken) {
 void ModelArguments::add_prior_to(Command& to) {
     command = to;
     const auto& table = priors::prior_table();
-    to.text("--prior", options.prior, "prior on the weight matrix S:" + summaries(table, names_of(table)));
+    to.text("--prior", options.prior, "prior on the weight matrix S:" + summaries(table, names_of(table)))
+        .values(names_of(table));
     to.parsed(
           "--width",
           [this](const std::string& text) {
@@ -261,7 +265,7 @@ void CommonArguments::add_to(Command& to, Points points) {
 void CommonArguments::add_without_seed_to(Command& to, Points points) {
     to.count("--threads", threads, 0,
              "number of threads (0: one per available core); results do not depend on it", 1024);
-    to.text("--format", format, "table, csv or json");
+    to.text("--format", format, "table, csv or json").values({"table", "csv", "json"});
     if (!to.takes("--output"))
         to.text("--output", output, "file to write instead of standard output", "FILE");
     if (points == Points::may_fail) to.flag("--strict", strict, "exit code 2 if a point did not converge");
@@ -375,7 +379,8 @@ void AmpArguments::add_to(Command& to) {
           "gain of AMP: power or slope of the score, or automatic: the slope for several layers,\n"
           "and for one layer if alpha d < 4 and the channel's slope is fast; otherwise the power")
         .default_text(std::string(to_string(options.response)))
-        .type_name("TEXT");
+        .type_name("TEXT")
+        .values({"power", "slope", "automatic"});
     to.number("--damping", options.damping, "weight of the previous omega and V: 0 or more, below 1");
     to.flag("--adaptive-damping", options.adaptive_damping, "more damping while the change grows");
     to.count("--iterations", options.max_iterations, 1, "maximum number of iterations");
