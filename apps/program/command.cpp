@@ -258,7 +258,7 @@ CommandDescription describe_command(const CLI::App& app, const ValueTable& value
         if (described.positional) described.names = {option->get_name()};
         for (const std::string& name : option->get_snames()) described.names.push_back("-" + name);
         for (const std::string& name : option->get_lnames()) described.names.push_back("--" + name);
-        described.flag = option->get_type_size() == 0;
+        described.flag = option->get_items_expected_max() == 0;
         if (!described.flag) described.type = option->get_type_name();
         described.default_text = option->get_default_str();
         described.description = option->get_description();

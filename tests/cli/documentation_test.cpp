@@ -144,7 +144,8 @@ TEST_F(Documentation, ValuesAreThoseThatTheProgramTakes) {
     const Words free = {// a number, or this word; or a list of words; or a name that the run directory has
                         "--width", "--beta", "--label-noise", "--regularization", "--learn", "--x", "--by",
                         // the message is about the file, or about all channels
-                        "fit --channel", "fit --prior", "gd --channel", "erm --channel", "phase --channel"};
+                        "fit --channel", "fit --prior", "gd --channel", "erm --channel", "phase --channel",
+                        "spectrum --channel"};
     std::size_t checked = 0;
     for (const auto& [command, arguments] : least) {
         for (const std::string& option : options_of_help(command)) {
