@@ -73,24 +73,29 @@ function(bayesaim_package component name description)
 endfunction()
 
 bayesaim_package(program bayesaim "errors of learning attention from data: theory and algorithms
-How well attention layers can be learned from data: this program computes the smallest error that any method can reach, runs
-algorithms that reach it, and draws both. It fits data of your own, runs studies on one machine or on many, and shows curves in
-a browser.")
+How well attention layers can be learned from data: this program computes
+the smallest error that any method can reach, runs algorithms that reach it,
+and draws both. It fits data of your own, runs studies on one machine or on
+many, and shows curves in a browser.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "gnuplot-nox | gnuplot")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "openmpi-bin, xdg-utils")
 
 # A static library: its classes pass matrices of Eigen, so that programs are compiled against one version of it, and there is
 # no binary interface to keep.
 bayesaim_package(development libbayesaim-dev "errors of learning attention from data: C++ library
-What the program bayesaim is made of, as a static library for C++20: priors, channels, state evolution, approximate message
-passing. With headers, a package for CMake, a file for pkg-config, and examples.")
+What the program bayesaim is made of, as a static library for C++20: priors,
+channels, state evolution, approximate message passing. With headers, a
+package for CMake, a file for pkg-config, and examples.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libeigen3-dev, libfmt-dev, libopenblas-dev, libhdf5-dev, libzip-dev, libopenmpi-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, pkg-config")
 
 bayesaim_package(python python3-bayesaim "errors of learning attention from data: Python module
-The theory and the algorithms of bayesaim as functions of numpy arrays, with priors, channels and callbacks written in Python.")
+The theory and the algorithms of bayesaim as functions of numpy arrays: the
+smallest error of learning attention layers, approximate message passing,
+training, and fits of your own data. Priors, channels and callbacks may be
+written in Python.")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 math(EXPR next_minor "${packaged_python_minor} + 1")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS

@@ -51,6 +51,14 @@ set(ENV{LD_LIBRARY_PATH} "${prefix}/${LIB_DIR}:$ENV{LD_LIBRARY_PATH}")  # for sh
 # The program runs from where it was installed.
 run("${prefix}/${BIN_DIR}/bayesaim" --help)
 
+# Manual pages and completions are where man, bash and zsh look for them.
+foreach(file IN ITEMS man/man1/bayesaim.1.gz man/man1/bayesaim-theory.1.gz bash-completion/completions/bayesaim
+        zsh/site-functions/_bayesaim doc/bayesaim/docs/guide.md)
+    if(NOT EXISTS "${prefix}/share/${file}")
+        message(FATAL_ERROR "not installed: share/${file}")
+    endif()
+endforeach()
+
 # Which processors: those that this machine can run.
 set(plain any)
 set(newer native)
