@@ -2,8 +2,11 @@
 // The contract of every channel of the table (testing/channel_contract), for several layers and tokens.
 #include "bayesaim/testing/channel_contract.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "bayesaim/channels/deep_attention.hpp"
@@ -133,7 +136,25 @@ TEST_P(ChannelContract, Holds) {
     EXPECT_THAT(check.run(*make_channel(name, setting.channel), setting.contract), IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, ChannelContract, ::testing::ValuesIn(cases()));
+/// Like softmax_T_3_tied_score_is_gradient, with the settings that are not usual.
+std::string case_name(const ::testing::TestParamInfo<Case>& one) {
+    const ChannelOptions &o = one.param.setting.channel, usual;
+    std::string name = fmt::format("{} T {} {}", one.param.channel, o.tokens, to_string(o.attention));
+    const auto add = [&](const char* setting, double value, double usual_value) {
+        if (value != usual_value) name += fmt::format(" {} {}", setting, value);
+    };
+    add("keys", o.key_tokens, usual.key_tokens);
+    add("layers", o.layers, usual.layers);
+    add("beta", o.beta, usual.beta);
+    add("residual", o.residual, usual.residual);
+    add("noise", o.label_noise, usual.label_noise);
+    name += fmt::format(" {}", one.param.check.name);
+    std::ranges::replace_if(
+        name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+    return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, ChannelContract, ::testing::ValuesIn(cases()), case_name);
 
 TEST(ChannelContractChecks, RejectThePrintedHardmaxScore) {
     EXPECT_THAT(check_channel(*make_channel(breaks_the_contract, {})),

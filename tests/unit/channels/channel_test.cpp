@@ -171,6 +171,25 @@ TEST(ChannelDefaults, CheckOutputsTakesFiniteNumbersAndLogProbabilities) {
     outputs(1, 0) += 1e-3;
     test::expect_invalid([&] { logarithms.check_outputs(outputs); },
                          "sum of the probabilities of sample 1, row 0 must be 1, got 1.0005");
+    outputs.setConstant(0.5);
+    test::expect_invalid(
+        [&] { logarithms.check_outputs(outputs); },
+        "outputs must be logarithms of probabilities, got probabilities: give numpy.log(outputs)");
+}
+
+TEST(LinearChannel, OutputsOfTiedAttentionAreSymmetric) {
+    Rows outputs(2, 4);
+    outputs << 1, 2, 2, 3, 1, 2, 2.5, 3;
+    EXPECT_NO_THROW(Linear(2).check_outputs(outputs.topRows(1)));
+    test::expect_invalid([&] { Linear(2).check_outputs(outputs); },
+                         "output of sample 1, row 0 must be symmetric, 2.5 like its mirror, got 2");
+}
+
+TEST(ChannelTable, RefusesAttentionAndKeysThatTheChannelDoesNotHave) {
+    test::expect_invalid([] { make_channel("deep-softmax", {.attention = Attention::self}); },
+                         "attention of channel deep-softmax must be tied, got self");
+    test::expect_invalid([] { make_channel("softmax", {.attention = Attention::self, .key_tokens = 3}); },
+                         "key_tokens applies only to cross-attention (attention is self)");
 }
 
 /// A channel accepts its own draws and rejects outputs that it cannot draw.

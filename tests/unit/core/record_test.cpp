@@ -6,6 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "bayesaim/core/attributes.hpp"
+
+#include "support/expect_invalid.hpp"
+
 namespace bayesaim {
 namespace {
 
@@ -85,6 +89,20 @@ TEST(Value, TextsAreTextsAndListsKeepTheirItems) {
     const Value nested = Value::List{numbers, "a", Value()};
     EXPECT_EQ(nested.as<Value::List>()->size(), 3U);
     EXPECT_EQ(nested.as<Value::List>()->front(), numbers);
+}
+
+TEST(Attributes, HaveTheTypeThatIsAskedFor) {
+    const Attributes attributes = {{"name", "softmax"}, {"beta", 2.0}, {"widths", Value::List{0.4, 0.8}}};
+    EXPECT_EQ(text_attribute(attributes, "name"), "softmax");
+    EXPECT_EQ(number_attribute(attributes, "beta"), 2.0);
+    EXPECT_FALSE(text_attribute(attributes, "alpha"));
+    EXPECT_FALSE(number_attribute(attributes, "alpha"));
+    test::expect_invalid([&] { text_attribute(attributes, "beta"); },
+                         "attribute beta must be text, got a number");
+    test::expect_invalid([&] { number_attribute(attributes, "name"); },
+                         "attribute name must be a number, got 'softmax'");
+    test::expect_invalid([&] { number_attribute(attributes, "widths"); },
+                         "attribute widths must be a number");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "bayesaim/channels/deep_attention.hpp"
+#include "bayesaim/channels/linear.hpp"
 #include "bayesaim/channels/softmax.hpp"
 #include "bayesaim/priors/wishart.hpp"
 
@@ -68,6 +69,18 @@ TEST(Synthetic, TestSamplesAreOthersOfTheSameTeacher) {
                     test = make_synthetic(prior, channel, {.dim = 20, .test = true}, pool);
     EXPECT_EQ(train.weights, test.weights);
     EXPECT_NE(train.data.outputs, test.data.outputs);
+
+    // The label noise alone: the outputs less those of the same samples without it.
+    const auto noise = [&](bool is_test) {
+        const SyntheticOptions options{.dim = 20, .alpha = 1, .test = is_test};
+        return channels::Rows(make_synthetic(prior, channels::Linear(1, 0.25), options, pool).data.outputs -
+                              make_synthetic(prior, channels::Linear(1, 0), options, pool).data.outputs);
+    };
+    const channels::Rows of_train = noise(false), of_test = noise(true);
+    const double samples = 400;
+    EXPECT_NEAR(of_train.squaredNorm() / samples, 0.25, 0.07);  // 4 standard errors
+    EXPECT_NEAR(of_test.squaredNorm() / samples, 0.25, 0.07);
+    EXPECT_NEAR(of_train.cwiseProduct(of_test).sum() / samples, 0, 0.05);
 }
 
 /// C_lk = Tr((a_l - b_l)(a_k - b_k))/d, also between layers.

@@ -27,9 +27,22 @@ TEST(CavityCovariance, OfTwoCoupledLayersIsThatOfTheReferences) {
     EXPECT_NEAR(c(0, 0), 0.2455704, 1e-7);
     EXPECT_NEAR(c(1, 1), 0.2455704, 1e-7);
     EXPECT_NEAR(c(0, 1), 0.0247552, 1e-7);
-    EXPECT_EQ(c(0, 1), c(1, 0));
     EXPECT_NEAR(cavity_covariance(laws, linalg::inverse(overlap(1, 0.175, 1)))(0, 0), 0.392432, 1e-6);
     EXPECT_NEAR(cavity_covariance(others, linalg::inverse(overlap(1, 0.175, 1)))(0, 0), 0.466419, 1e-6);
+}
+
+/// For equal layers it is symmetric by itself. From layer k alone, C_kl = -C_kk qhat_kl mmse_l, the formula has another value for
+/// each k if the layers differ; the result is the mean of both.
+TEST(CavityCovariance, OfDifferentLayersIsTheMeanOverBothSides) {
+    const MarchenkoPasturLaw narrow(0.2), wide(2);
+    const spectral::SpectralLaw* laws[] = {&narrow, &wide};
+    const Overlap precision = linalg::inverse(overlap(0.5, 0.3, 1));
+    const Overlap c = cavity_covariance(laws, precision);
+    const double from_first = -c(0, 0) * precision(0, 1) * spectral::mmse(wide, 1 / precision(1, 1)),
+                 from_second = -c(1, 1) * precision(0, 1) * spectral::mmse(narrow, 1 / precision(0, 0));
+    EXPECT_GT(std::abs(from_first / from_second - 1), 1e-3);
+    EXPECT_NEAR(c(0, 1), 0.5 * (from_first + from_second), 1e-14);
+    EXPECT_EQ(c(0, 1), c(1, 0));
 }
 
 /// Gaussian priors: C = (1 + qhat)^-1 for any coupling and number of layers.

@@ -173,6 +173,25 @@ TEST(Training, HasTheSameBitsForAnyThreadsAndStorage) {
     }
 }
 
+/// (sum ell + lambda d penalty(S))/d^2, at an estimate for which loss and penalty are of the same size.
+TEST(Training, ObjectiveIsTheLossAndThePenalty) {
+    ThreadPool pool(1);
+    for (const Penalty penalty : {Penalty::trace, Penalty::frobenius}) {
+        const Case setting{"linear", "square", 2, 1, 0.1, 0.2, penalty, 20};
+        const Problem problem = make(setting);
+        const ErmResult result = run_erm(problem.synthetic.data, *problem.loss, options_of(setting), pool);
+        const Matrix& s = result.estimate;
+        const channels::Rows index = data::attention_indices(*problem.synthetic.data.tokens, {&s, 1}, pool);
+        channels::Rows g(index.rows(), index.cols());
+        Eigen::VectorXd minus_loss(index.rows());
+        problem.loss->score(problem.synthetic.data.outputs, index, linalg::zero_overlap(1), g, minus_loss);
+        const double of_s = penalty == Penalty::trace ? s.trace() : 0.5 * (s * s).trace();
+        EXPECT_NEAR(result.training_loss, -minus_loss.mean(), 1e-12);
+        EXPECT_NEAR(result.objective, (-minus_loss.sum() + 0.2 * 20 * of_s) / 400, 1e-12);
+        EXPECT_GT(0.2 * 20 * of_s / 400, 0.1 * result.objective);
+    }
+}
+
 TEST(Training, EndsWithAStatus) {
     const Case setting{"softmax", "logit"};
     const Problem problem = make(setting);

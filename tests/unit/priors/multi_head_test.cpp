@@ -44,6 +44,18 @@ TEST(MultiHead, DrawsHaveTheSpectrumOfTheLaw) {
     EXPECT_LT((values.array() < 1e-9).count(), 3);
 }
 
+/// Layer l has the heads l M .. l M + M - 1 of the seed: no head is in two layers.
+TEST(MultiHead, HeadsOfAllLayersAreDifferentDraws) {
+    ThreadPool pool(1);
+    const MultiHead prior(3, 0.5);
+    const Wishart head(0.5);
+    for (const std::uint64_t layer : {0, 1, 2}) {
+        linalg::Matrix mean = linalg::Matrix::Zero(8, 8);
+        for (std::uint64_t m = 0; m < 3; ++m) mean += head.sample(8, 5, 3 * layer + m, pool) / 3;
+        EXPECT_LT((prior.sample(8, 5, layer, pool) - mean).norm(), 1e-13) << layer;
+    }
+}
+
 TEST(MultiHead, RejectsNoHeads) {
     test::expect_invalid([] { MultiHead(0, 0.5); }, "heads must be at least 1, got 0");
 }
