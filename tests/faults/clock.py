@@ -2,8 +2,6 @@
 """A clock that jumps while the program runs. Durations come from a clock that does not."""
 
 import glob
-import os
-import subprocess
 import time
 import urllib.error
 import urllib.request

@@ -86,7 +86,7 @@ def kill_before_each_call(bench, work):
 
 
 def run(bench):
-    for work in KILLED:
+    for work in bench.some(KILLED):
         kill_at_random_moments(bench, work)
-    for work in WRITING:
+    for work in bench.some(WRITING):
         kill_before_each_call(bench, work)

@@ -35,7 +35,7 @@ def limit(megabytes):
 
 def run(bench):
     least = least_megabytes(bench)
-    for name, words in LARGE.items():
+    for name, words in list(LARGE.items())[:1 if bench.quick else None]:
         with bench.scenario(f"limit of the memory: {name}"):
             megabytes, failed = least, 0
             while megabytes < 4096:
@@ -52,7 +52,8 @@ def run(bench):
                 megabytes += max(4, megabytes // (4 if bench.quick else 20))
             bench.check(failed > 0, "it never was too large")
             bench.remark = f"{least} to {megabytes} MB"
-    python_module(bench)
+    if not bench.quick:
+        python_module(bench)
 
 
 def python_module(bench):

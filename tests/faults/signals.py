@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from bench import names
-from kills import check_whole, finish
+from kills import finish
 from works import KILLED, WRITING
 
 CODES = {0: "stdin", 1: "stdout", 2: "stderr"}
@@ -18,7 +18,7 @@ def polite_end(bench, work, number):
     start = time.monotonic()
     work.undisturbed(bench, bench.place())
     duration = time.monotonic() - start
-    for i in range(2 if bench.quick else 10):
+    for i in range(1 if bench.quick else 10):
         folder = bench.place()
         work.prepare(bench, folder)
         process = bench.start([word for word in work.command(folder) if word != "--quiet"])
@@ -74,14 +74,14 @@ def nohup(bench):
 
 
 def run(bench):
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)[:1 if bench.quick else 3]:
         with bench.scenario(f"{number.name}"):
-            for work in KILLED:
+            for work in bench.some(KILLED):
                 polite_end(bench, work, number)
             if number == signal.SIGHUP:
                 nohup(bench)
     with bench.scenario("standard stream closed, reader that leaves"):
-        for work in WRITING:
+        for work in bench.some(WRITING):
             for stream in CODES:
                 closed_stream(bench, work, stream)
         reader_that_leaves(bench)
