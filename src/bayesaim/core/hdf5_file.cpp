@@ -13,6 +13,7 @@
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/hdf5_driver.hpp"
+#include "bayesaim/core/memory.hpp"
 #include "bayesaim/core/version.hpp"
 
 namespace bayesaim {
@@ -157,6 +158,8 @@ class Hdf5Values final : public StoredValues {
 }  // namespace
 
 QuietHdf5::QuietHdf5() {
+    constexpr std::size_t enough = std::size_t{16} << 20;  // to begin, and to open a file
+    check_memory(enough);
     H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }

@@ -36,7 +36,8 @@ class Hdf5Handle {
     Close close_;
 };
 
-/// While an object of this class lives, HDF5 reports errors by return values only.
+/// While an object of this class lives, HDF5 reports errors by return values only. Throws std::bad_alloc where HDF5 would
+/// crash for want of memory.
 class QuietHdf5 {
   public:
     QuietHdf5();

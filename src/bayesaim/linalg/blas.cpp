@@ -2,14 +2,13 @@
 #include "bayesaim/linalg/blas.hpp"
 
 #include <mutex>
-#include <new>
 #include <string>
 #include <string_view>
 
 #include <cblas.h>
-#include <sys/mman.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/memory.hpp"
 
 namespace bayesaim::linalg {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 std::mutex scope_mutex;
 int open_scopes = 0, threads_outside = 1;
 
-/// OpenBLAS takes a buffer of this size for each call at a time, and keeps it. Without memory for it, it tries for ever.
+/// OpenBLAS takes a buffer of this size for each call at a time, and keeps it.
 constexpr std::size_t buffer_bytes = std::size_t{128} << 20;
 int buffers = 0;         // for so many calls at a time there was memory
 std::size_t unsure = 0;  // those of calls that have not ended: OpenBLAS may not have taken them yet
@@ -91,11 +90,7 @@ std::string kernels() {
 SerialBlas::SerialBlas() {
     const std::lock_guard lock(scope_mutex);
     if (open_scopes == buffers) {
-        const std::size_t bytes = (unsure + 1) * buffer_bytes;
-        void* trial =
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (trial == MAP_FAILED) throw std::bad_alloc();
-        munmap(trial, bytes);
+        check_memory((unsure + 1) * buffer_bytes);
         ++buffers;
         ++unsure;
         first_ = true;
