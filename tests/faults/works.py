@@ -15,8 +15,8 @@ alpha = "0.1x:1.1x:8"
 [[run]]
 estimator = "amp"
 alpha = [0.1, 0.13]
-dim = 30
-seeds = 8
+dim = 20
+seeds = 6
 max_iterations = 1000
 """
 
@@ -107,13 +107,13 @@ TABLES = ["results.csv", "summary.csv", "provenance.json"]
 
 SWEEP = Work("sweep", ["sweep", "{}/study.toml", "--output", "{}/run", "--threads", "2", "--quiet"],
              ["run/" + name for name in TABLES], inputs={"study.toml": STUDY}, grows=True)
-AMP = Work("amp", ["amp", "--alpha", "0.1,0.12", "--dim", "50", "--seeds", "2", "--checkpoint", "{}/run.h5",
+AMP = Work("amp", ["amp", "--alpha", "0.1,0.12", "--dim", "30", "--seeds", "2", "--checkpoint", "{}/run.h5",
                    "--checkpoint-every", "2", "--output", "{}/amp.csv", "--record", "{}/record.csv", *MODEL],
            ["run.h5", "amp.csv", "record.csv"], checkpoint="run.h5")
-GD = Work("gd", ["gd", "--alpha", "0.2", "--dim", "30", "--starts", "3", "--steps", "150", "--no-amp", "--checkpoint",
+GD = Work("gd", ["gd", "--alpha", "0.2", "--dim", "30", "--starts", "2", "--steps", "100", "--no-amp", "--checkpoint",
                  "{}/run.h5", "--checkpoint-every", "4", "--output", "{}/gd.csv", "--record", "{}/record.csv", *MODEL],
           ["run.h5", "gd.csv", "record.csv"], checkpoint="run.h5")
-ERM = Work("erm", ["erm", "--alpha", "0.2", "--dim", "40", "--regularization", "0.05", "--seeds", "2", "--checkpoint",
+ERM = Work("erm", ["erm", "--alpha", "0.2", "--dim", "30", "--regularization", "0.05", "--seeds", "2", "--checkpoint",
                    "{}/run.h5", "--checkpoint-every", "2", "--output", "{}/erm.csv", "--record", "{}/record.csv",
                    *MODEL],
            ["run.h5", "erm.csv", "record.csv"], checkpoint="run.h5")
@@ -129,14 +129,14 @@ KILLED = [SWEEP, AMP, GD, ERM, FIGURE, GENERATE]
 WRITING = [
     dataclasses.replace(GENERATE, arguments=["generate", "--alpha", "0.6", "--dim", "20", "--output", "{}/data.h5",
                                              *MODEL]),
-    Work("amp", ["amp", "--alpha", "0.1", "--dim", "20", "--iterations", "30", "--checkpoint", "{}/run.h5",
-                 "--checkpoint-every", "10", "--output", "{}/amp.csv", "--record", "{}/record.csv", *MODEL],
+    Work("amp", ["amp", "--alpha", "0.1", "--dim", "20", "--iterations", "8", "--checkpoint", "{}/run.h5",
+                 "--checkpoint-every", "5", "--output", "{}/amp.csv", "--record", "{}/record.csv", *MODEL],
          ["run.h5", "amp.csv", "record.csv"], checkpoint="run.h5"),
     Work("gd", ["gd", "--alpha", "0.2", "--dim", "20", "--steps", "30", "--no-amp", "--checkpoint", "{}/run.h5",
                 "--checkpoint-every", "15", "--output", "{}/gd.csv", "--record", "{}/record.csv", *MODEL],
          ["run.h5", "gd.csv", "record.csv"], checkpoint="run.h5"),
     Work("erm", ["erm", "--alpha", "0.2", "--dim", "20", "--regularization", "0.05", "--checkpoint", "{}/run.h5",
-                 "--checkpoint-every", "40", "--output", "{}/erm.csv", *MODEL], ["run.h5", "erm.csv"], checkpoint="run.h5"),
+                 "--checkpoint-every", "90", "--output", "{}/erm.csv", *MODEL], ["run.h5", "erm.csv"], checkpoint="run.h5"),
     Work("fit", ["fit", "{}/data.h5", "--iterations", "60", "--quiet", "--output", "{}/estimate.h5"], ["estimate.h5"],
          inputs={"data.h5": _data}, other=[]),
     Work("predict", ["predict", "{}/estimate.h5", "{}/data.h5", "--quiet", "--output", "{}/predictions.h5"],
