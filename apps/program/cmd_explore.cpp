@@ -16,6 +16,7 @@
 #include "explorer/server.hpp"
 #include "program/commands.hpp"
 #include "program/interrupt.hpp"
+#include "program/messages.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -33,7 +34,7 @@ constexpr const char* by_hand = "open the address in a browser";
 /// Starts the browser of the desktop, if there is one.
 void open_browser(const std::string& address) {
     if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) {
-        fmt::print(stderr, "bayesaim: no display here; {}\n", by_hand);
+        tell("bayesaim: no display here; {}\n", by_hand);
         return;
     }
     std::string program = "xdg-open", argument = address;
@@ -46,14 +47,14 @@ void open_browser(const std::string& address) {
     const int failed = posix_spawnp(&child, command[0], nullptr, &group, command.data(), environ);
     posix_spawnattr_destroy(&group);
     if (failed != 0) {
-        fmt::print(stderr, "bayesaim: no browser was found (xdg-open); {}\n", by_hand);
+        tell("bayesaim: no browser was found (xdg-open); {}\n", by_hand);
         return;
     }
     // It may take as long as the browser runs.
     std::thread([child] {
         int status = 0;
         if (waitpid(child, &status, 0) == child && status != 0)
-            fmt::print(stderr, "bayesaim: no browser could be opened (xdg-open); {}\n", by_hand);
+            tell("bayesaim: no browser could be opened (xdg-open); {}\n", by_hand);
     }).detach();
 }
 
@@ -78,15 +79,15 @@ int run(Arguments arguments) {
     fmt::print("{}\n", server.address());
     std::fflush(stdout);
     if (!explorer::is_loopback(arguments.host))
-        fmt::print(stderr,
-                   "bayesaim: other machines reach {}: whoever knows the token can compute here, and the "
-                   "traffic is not "
-                   "encrypted\n",
-                   arguments.host);
-    fmt::print(stderr, "bayesaim: the explorer is at the address above; Ctrl-C ends it\n");
+        tell(
+            "bayesaim: other machines reach {}: whoever knows the token can compute here, and the "
+            "traffic is not "
+            "encrypted\n",
+            arguments.host);
+    tell("bayesaim: the explorer is at the address above; Ctrl-C ends it\n");
     if (!arguments.no_browser) open_browser(server.address());
     server.serve(interrupted);
-    fmt::print(stderr, "bayesaim: the explorer has ended\n");
+    tell("bayesaim: the explorer has ended\n");
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "bayesaim/figures/paper_figure.hpp"
 
 #include "program/commands.hpp"
+#include "program/messages.hpp"
 #include "program/progress.hpp"
 #include "program/study.hpp"
 
@@ -51,8 +52,8 @@ int run(const Arguments& arguments) {
         double seconds = 0;
         for (const figures::PaperFigure& figure : wanted)
             seconds += estimated_seconds(figure, size, arguments.directory, {.threads = threads});
-        fmt::print(stderr, "bayesaim: about {} on {} thread(s); Ctrl-C ends it, the same command continues\n",
-                   duration(seconds), threads);
+        tell("bayesaim: about {} on {} thread(s); Ctrl-C ends it, the same command continues\n",
+             duration(seconds), threads);
     }
     Progress progress(arguments.quiet, wanted.size());
     for (const figures::PaperFigure& figure : wanted) {

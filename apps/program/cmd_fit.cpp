@@ -14,6 +14,7 @@
 #include "program/commands.hpp"
 #include "program/dry_run.hpp"
 #include "program/interrupt.hpp"
+#include "program/messages.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
 #include "program/ranks.hpp"
@@ -41,14 +42,13 @@ void remark_on(const Record& attributes, const Arguments& arguments) {
     for (const auto& [name, value] : attributes) {
         const bool known = std::find(std::begin(of_data), std::end(of_data), name) != std::end(of_data);
         if (!known && !model::is_option(name))
-            fmt::print(stderr, "bayesaim: attribute '{}' of '{}' is not known and is ignored\n", name,
-                       arguments.file);
+            tell("bayesaim: attribute '{}' of '{}' is not known and is ignored\n", name, arguments.file);
     }
     if (model::takes_option(options, "beta") && !attributes.contains("beta") &&
         !arguments.model.command.given("--beta")) {
-        fmt::print(stderr, "bayesaim: '{}' does not give beta; it is taken as {:g}{}\n", arguments.file,
-                   options.channel_options.beta,
-                   arguments.families.front() == Family::given ? "" : ", so that S stands for beta S");
+        tell("bayesaim: '{}' does not give beta; it is taken as {:g}{}\n", arguments.file,
+             options.channel_options.beta,
+             arguments.families.front() == Family::given ? "" : ", so that S stands for beta S");
     }
 }
 
@@ -226,13 +226,13 @@ Record in_words(const estimators::FitResult& result, const Record& learned) {
 int conclude(const Arguments& arguments, const estimators::FitResult& result, const std::string& status) {
     const bool good = succeeded(result.status);
     if (!good && !interrupted() && !arguments.quiet) {
-        fmt::print(stderr, "bayesaim: AMP did not converge (status {}); {}\n", status,
-                   result.status == Termination::diverged
-                       ? "the data do not look like this model, see docs/transformers.md"
-                       : "give it more --iterations");
+        tell("bayesaim: AMP did not converge (status {}); {}\n", status,
+             result.status == Termination::diverged
+                 ? "the data do not look like this model, see docs/transformers.md"
+                 : "give it more --iterations");
     }
     if (good && !result.verdict.fits && !interrupted() && !arguments.quiet)
-        fmt::print(stderr, "bayesaim: the model does not fit: {}\n", result.verdict.text);
+        tell("bayesaim: the model does not fit: {}\n", result.verdict.text);
     // An unfinished run has no verdict.
     const bool refuted = !result.verdict.fits && (good || result.status == Termination::diverged);
     return exit_code(!refuted && (good || !arguments.strict), interrupted(),

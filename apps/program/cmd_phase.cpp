@@ -9,6 +9,7 @@
 #include "program/commands.hpp"
 #include "program/erm_options.hpp"
 #include "program/interrupt.hpp"
+#include "program/messages.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
 
@@ -150,7 +151,7 @@ int run(const Arguments& arguments) {
     }
     if (!arguments.plot.empty() && figure.width.size() > 2 * figure.columns - 1) {
         figures::draw(figure, arguments.plot);
-        if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
+        if (!arguments.quiet) tell("picture: {}\n", arguments.plot);
     }
     return arguments.publish(report);
 }

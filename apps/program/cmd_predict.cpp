@@ -8,6 +8,7 @@
 #include "bayesaim/estimators/prediction.hpp"
 
 #include "program/commands.hpp"
+#include "program/messages.hpp"
 #include "program/options.hpp"
 
 namespace bayesaim::program {
@@ -71,8 +72,7 @@ int run(const Arguments& arguments) {
 
     if (const auto status = data::text_attribute(estimate.attributes, "status");
         status && !is_success(*status) && !arguments.quiet) {
-        fmt::print(stderr, "bayesaim: the estimate '{}' did not converge (status {})\n",
-                   arguments.estimate_file, *status);
+        tell("bayesaim: the estimate '{}' did not converge (status {})\n", arguments.estimate_file, *status);
     }
     Report report{"predict", model::describe(*channel)};
     report.configuration.update({{"estimate", arguments.estimate_file},

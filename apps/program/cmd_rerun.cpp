@@ -5,6 +5,7 @@
 #include "bayesaim/core/version.hpp"
 
 #include "program/commands.hpp"
+#include "program/messages.hpp"
 #include "program/study.hpp"
 
 namespace bayesaim::program {
@@ -29,9 +30,8 @@ int run(const Arguments& arguments) {
                       fmt::format("'{}'", directory.string()));
     }
     if (!arguments.quiet && before.commit != git_commit()) {
-        fmt::print(stderr,
-                   "bayesaim: the result is of version {}, commit {}; this is version {}, commit {}\n",
-                   before.version, before.commit, version(), git_commit());
+        tell("bayesaim: the result is of version {}, commit {}; this is version {}, commit {}\n",
+             before.version, before.commit, version(), git_commit());
     }
     const experiments::SweepOptions options{.shard = before.shard, .threads = arguments.thread_count()};
     if (experiments::plan_sweep(before.experiment, directory, options).missing == 0) {

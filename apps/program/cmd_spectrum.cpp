@@ -11,6 +11,7 @@
 
 #include "program/commands.hpp"
 #include "program/erm_options.hpp"
+#include "program/messages.hpp"
 #include "program/options.hpp"
 #include "program/spectra.hpp"
 
@@ -46,7 +47,7 @@ std::vector<double> trained_eigenvalues(const model::Model& model, const losses:
     options.tolerance = 1e-6;
     const auto result = estimators::run_erm(problem.data, loss, options, pool);
     if (!succeeded(result.status))
-        fmt::print(stderr, "bayesaim: training of the matrix in the picture: {}\n", to_string(result.status));
+        tell("bayesaim: training of the matrix in the picture: {}\n", to_string(result.status));
     const linalg::Vector values = linalg::symmetric_eigenvalues(result.estimate);
     const auto zeros =
         static_cast<Eigen::Index>(std::llround(result.zero_fraction * static_cast<double>(values.size())));
@@ -111,7 +112,7 @@ int run_trained(const Arguments& arguments) {
             figure.density.push_back(spectrum.density(figure.x.back()));
         }
         figures::draw(figure, arguments.plot);
-        if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
+        if (!arguments.quiet) tell("picture: {}\n", arguments.plot);
     }
     return arguments.publish(report);
 }
@@ -177,7 +178,7 @@ int run(Arguments arguments) {
             figure.denoised.push_back(point.denoised);
         }
         figures::draw(figure, arguments.plot);
-        if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
+        if (!arguments.quiet) tell("picture: {}\n", arguments.plot);
     }
     return arguments.publish(report);
 }

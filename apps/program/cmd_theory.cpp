@@ -11,6 +11,7 @@
 #include "program/commands.hpp"
 #include "program/erm_options.hpp"
 #include "program/interrupt.hpp"
+#include "program/messages.hpp"
 #include "program/options.hpp"
 #include "program/progress.hpp"
 
@@ -170,7 +171,7 @@ void draw(const std::vector<std::unique_ptr<Curve>>& curves, const Arguments& ar
         !zero && largest > (logarithmic_grid ? 10 : 30) * smallest && (!thresholds || logarithmic_grid);
     if (curves.size() > 1 && thresholds) figure.caption = "vertical lines: strong recovery";
     figures::draw(figure, arguments.plot);
-    if (!arguments.quiet) fmt::print(stderr, "picture: {}\n", arguments.plot);
+    if (!arguments.quiet) tell("picture: {}\n", arguments.plot);
 }
 
 int run(const Arguments& arguments) {

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iostream>
 #include <optional>
+#include <stdexcept>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -233,7 +235,9 @@ int Program::run(const std::vector<std::string>& arguments) {
         app_->parse(
             std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes the last first
     } catch (const CLI::Success& request) {                                   // --help, --version
-        return app_->exit(request);
+        const int code = app_->exit(request);
+        if (!std::cout.flush()) throw std::runtime_error("could not write to standard output");
+        return code;
     } catch (const CLI::ParseError& error) {
         const std::vector<CLI::App*> chosen = app_->get_subcommands();
         const std::string help =

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "program/host.hpp"
+#include "program/messages.hpp"
 #include "program/ranks.hpp"
 
 namespace bayesaim::program {
@@ -33,6 +34,7 @@ void catch_interrupts() {
     if (ranks().size() > 1) notice = "";  // the launcher ends ranks with a signal, also after a mistake
     std::signal(SIGINT, raise_flag);
     std::signal(SIGTERM, raise_flag);
+    if (std::signal(SIGHUP, raise_flag) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
     ignore_file_size_signal();
 }
 
@@ -50,7 +52,7 @@ bool any_rank_interrupted() {
 
 int exit_code(bool good, bool stopped, std::string_view remark) {
     if (!stopped) return good ? 0 : 2;
-    if (Host::current() == nullptr) fmt::print(stderr, "bayesaim: interrupted; {}\n", remark);
+    if (Host::current() == nullptr) tell("bayesaim: interrupted; {}\n", remark);
     return interrupted_exit_code;
 }
 

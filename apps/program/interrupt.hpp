@@ -7,8 +7,8 @@ namespace bayesaim::program {
 
 inline constexpr int interrupted_exit_code = 130;
 
-/// From here on Ctrl-C (and SIGTERM) only raises a flag, so that finished work is kept, and says so on standard
-/// error. A second Ctrl-C ends the program at once.
+/// From here on Ctrl-C (and SIGTERM, and SIGHUP unless it is ignored) only raises a flag, so that finished work is
+/// kept, and says so on standard error. A second Ctrl-C ends the program at once.
 void catch_interrupts();
 /// Ctrl-C, or the host of the command (Host::stopped).
 bool interrupted();

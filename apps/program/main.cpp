@@ -3,10 +3,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <string>
+#include <system_error>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "bayesaim/core/version.hpp"
@@ -20,19 +23,34 @@ namespace {
 
 constexpr int bad_usage = 1;
 
-/// See linalg::better_blas_kernels. If execv fails, this process continues with the slower kernels.
-void start_again_with_better_kernels(char** argv) {
+/// OpenBLAS reads its settings when it is loaded: see linalg::better_blas_kernels. Threads of its own would compete with
+/// ours, take 128 MB of addresses each, and never end if there is no memory for that. If execv fails, this process
+/// continues as it is.
+void start_again_with_better_blas(char** argv) {
     const char* kernels = bayesaim::linalg::better_blas_kernels();
-    if (kernels == nullptr || std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
-    setenv("OPENBLAS_CORETYPE", kernels, 1);
-    setenv("OPENBLAS_NUM_THREADS", "1", 0);  // threads of OpenBLAS would compete with ours
-    execv("/proc/self/exe", argv);
+    const bool slow = kernels != nullptr && std::getenv("OPENBLAS_CORETYPE") == nullptr;
+    if (!slow && std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return;
+    if (slow) setenv("OPENBLAS_CORETYPE", kernels, 1);
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+    std::error_code error;
+    execv(std::filesystem::read_symlink("/proc/self/exe", error).c_str(), argv);
+}
+
+/// A file that is opened takes the number of a standard stream that was closed, and messages would be written into it.
+/// Printing on a standard output that was closed fails, as it should.
+void open_standard_streams() {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (fcntl(stream, F_GETFD) < 0 &&
+            open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+    }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    start_again_with_better_kernels(argv);
+    open_standard_streams();
+    start_again_with_better_blas(argv);
     using namespace bayesaim::program;
     std::unique_ptr<bayesaim::Communicator> ranks;
     try {

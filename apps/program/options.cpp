@@ -15,6 +15,7 @@
 #include "bayesaim/linalg/random_matrix.hpp"
 
 #include "program/interrupt.hpp"
+#include "program/messages.hpp"
 
 namespace bayesaim::program {
 
@@ -202,8 +203,7 @@ model::Model ModelArguments::make() const {
                                    to_string(attention)));
     constexpr double wide = 10;  // a width that is rather meant as r
     if (command.given("--width") && options.widths.front() > wide && !command.given("--quiet")) {
-        fmt::print(stderr, "bayesaim: --width is r/d: {0:g} stands for r = {0:g} d\n",
-                   options.widths.front());
+        tell("bayesaim: --width is r/d: {0:g} stands for r = {0:g} d\n", options.widths.front());
     }
     try {
         return model::make_model(options);
@@ -301,8 +301,7 @@ int CommonArguments::publish(const Report& report, const std::function<bool(std:
         first += *text;
     }
     if (bad > 0 && !quiet) {
-        fmt::print(stderr, "bayesaim: {} of {} points did not converge; the first: {}\n", bad,
-                   report.points.size(), first);
+        tell("bayesaim: {} of {} points did not converge; the first: {}\n", bad, report.points.size(), first);
     }
     std::string where = "the finished points are above";
     if (report.points.empty() && report.summary.empty()) {

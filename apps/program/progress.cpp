@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include "program/messages.hpp"
 
 namespace bayesaim::program {
 
@@ -22,11 +25,15 @@ Progress::Progress(bool quiet, std::size_t items)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    drawer_ = std::thread([this] {
-        const std::chrono::milliseconds interval{terminal_ ? 200 : 10'000};
-        std::unique_lock lock(mutex_);
-        while (!end_.wait_for(lock, interval, [this] { return ended_; })) draw();
-    });
+    try {
+        drawer_ = std::thread([this] {
+            const std::chrono::milliseconds interval{terminal_ ? 200 : 10'000};
+            std::unique_lock lock(mutex_);
+            while (!end_.wait_for(lock, interval, [this] { return ended_; })) draw();
+        });
+    } catch (const std::system_error&) {
+        // The system has no thread for it: the work goes on without a report.
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -38,7 +45,7 @@ void Progress::clear() {
     }
     end_.notify_one();
     drawer_.join();
-    if (terminal_) fmt::print(stderr, "\r\033[K");
+    if (terminal_) tell("\r\033[K");
 }
 
 void Progress::update(double fraction, const std::string& text) {
@@ -70,10 +77,9 @@ void Progress::draw() const {
     if (terminal_) {
         constexpr int width = 24;
         const auto filled = static_cast<std::size_t>(done * width);
-        fmt::print(stderr, "\r\033[K[{}{}] {}", std::string(filled, '='), std::string(width - filled, ' '),
-                   line);
+        tell("\r\033[K[{}{}] {}", std::string(filled, '='), std::string(width - filled, ' '), line);
     } else {
-        fmt::print(stderr, "bayesaim: {}, {}\n", duration(seconds), line);
+        tell("bayesaim: {}, {}\n", duration(seconds), line);
     }
     std::fflush(stderr);
 }

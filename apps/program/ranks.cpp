@@ -16,6 +16,8 @@
 #include "bayesaim/core/version.hpp"
 #include "bayesaim/linalg/blas.hpp"
 
+#include "program/messages.hpp"
+
 namespace bayesaim::program {
 namespace {
 
@@ -70,7 +72,7 @@ Communicator& ranks() { return joined != nullptr ? *joined : one_process(); }
 int fail(const std::string& message, int exit_code) {
     Communicator& all = ranks();
     if (all.size() == 1) {
-        fmt::print(stderr, "bayesaim: {}\n", message);
+        tell("bayesaim: {}\n", message);
         return exit_code;
     }
     if (all.first()) {

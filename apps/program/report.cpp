@@ -19,6 +19,7 @@
 #include "bayesaim/core/version.hpp"
 
 #include "program/host.hpp"
+#include "program/messages.hpp"
 #include "program/ranks.hpp"
 
 namespace bayesaim::program {
@@ -166,10 +167,10 @@ void explain_differences(const Report& report, std::string_view what) {
         const auto z = number("z_score"), percent = number("difference_percent");
         const double expected = 100 / (*number("alpha") * *number("dim"));
         if (!z || !percent || std::abs(*z) < 4 || std::abs(*percent) > expected) continue;
-        fmt::print(stderr,
-                   "bayesaim: theory is for large d. At alpha {:g} {} is {:.1f}% off; corrections up to the "
-                   "order of 1/(alpha d) = {:.0f}% are expected at d = {:g}\n",
-                   *number("alpha"), what, *percent, expected, *number("dim"));
+        tell(
+            "bayesaim: theory is for large d. At alpha {:g} {} is {:.1f}% off; corrections up to the "
+            "order of 1/(alpha d) = {:.0f}% are expected at d = {:g}\n",
+            *number("alpha"), what, *percent, expected, *number("dim"));
         return;
     }
 }
@@ -183,15 +184,8 @@ void write_csv(const std::string& file, const Report& report) {
 
 void check_writable(const std::string& file) {
     if (!speaks()) return;
-    if (file.empty()) return;
-    if (std::filesystem::is_directory(file)) throw_unwritable(file, EISDIR);
-    const std::string partial = fmt::format("{}.{}.part", file, getpid());
-    errno = 0;
-    const bool writable = std::ofstream(partial).good();
-    const int error = errno != 0 ? errno : EIO;
-    std::error_code ignored;
-    std::filesystem::remove(partial, ignored);
-    if (!writable) throw_unwritable(file, error);
+    if (file.empty() || is_special(file)) return;
+    const PartialFile partial(file);
 }
 
 void check_output_file(const std::string& output, const std::vector<std::string>& inputs) {
@@ -204,8 +198,7 @@ void check_output_file(const std::string& output, const std::vector<std::string>
     }
     if (output.ends_with(".csv") || output.ends_with(".json"))
         throw_invalid("--output", "the name of an HDF5 file, such as *.h5", fmt::format("'{}'", output));
-    const fs::path folder = fs::absolute(output).parent_path();
-    if (access(folder.c_str(), W_OK) != 0) throw_unwritable(output, errno);
+    const PartialFile partial(output);
 }
 
 void publish(const Report& report, const std::string& format, const std::string& output) {
@@ -218,7 +211,8 @@ void publish(const Report& report, const std::string& format, const std::string&
     } else if (!output.empty()) {
         write_whole(output, text);
     } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        throw std::runtime_error("could not write to standard output");
+        throw std::runtime_error(
+            fmt::format("could not write to standard output: {}", std::generic_category().message(errno)));
     }
 }
 

@@ -14,6 +14,7 @@
 #include "bayesaim/core/version.hpp"
 
 #include "program/interrupt.hpp"
+#include "program/messages.hpp"
 #include "program/progress.hpp"
 #include "program/ranks.hpp"
 
@@ -26,9 +27,9 @@ void print_start(std::size_t threads) {
     if (gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {"unknown"};
     if (threads == 0) threads = default_threads();
     const int count = ranks().size();
-    fmt::print(stderr, "bayesaim: version {}, commit {}, host {}, {}{} thread{}, {:%FT%TZ}\n", version(),
-               git_commit(), host.data(), count == 1 ? "" : fmt::format("{} ranks of ", count), threads,
-               threads == 1 ? "" : "s", fmt::gmtime(std::time(nullptr)));
+    tell("bayesaim: version {}, commit {}, host {}, {}{} thread{}, {:%FT%TZ}\n", version(), git_commit(),
+         host.data(), count == 1 ? "" : fmt::format("{} ranks of ", count), threads, threads == 1 ? "" : "s",
+         fmt::gmtime(std::time(nullptr)));
 }
 
 }  // namespace
@@ -63,11 +64,10 @@ experiments::SweepResult sweep_with_progress(const experiments::Experiment& expe
     progress.clear();
     start();
     if (result.damaged > 0 && !quiet) {
-        fmt::print(stderr, "bayesaim: {} damaged record(s) in the store were ignored\n", result.damaged);
+        tell("bayesaim: {} damaged record(s) in the store were ignored\n", result.damaged);
     }
     if (result.other_version && !quiet) {
-        fmt::print(
-            stderr,
+        tell(
             "bayesaim: '{}' was made by another version of the study; its finished points are kept, and "
             "the tables have those of this version\n",
             directory.string());
@@ -105,16 +105,15 @@ Record describe(const std::filesystem::path& directory, const StudyCounts& count
 
 int finish(const StudyCounts& counts, bool stopped, const CommonArguments& arguments) {
     if (!arguments.quiet) {
-        for (const std::string& failure : counts.failures)
-            fmt::print(stderr, "bayesaim: failed: {}\n", failure);
+        for (const std::string& failure : counts.failures) tell("bayesaim: failed: {}\n", failure);
         if (counts.failed > counts.failures.size())
-            fmt::print(stderr, "bayesaim: {} of {} points failed\n", counts.failed, counts.total);
+            tell("bayesaim: {} of {} points failed\n", counts.failed, counts.total);
         if (counts.missing > 0 && !stopped)
-            fmt::print(stderr, "bayesaim: {} of {} points are missing\n", counts.missing, counts.total);
+            tell("bayesaim: {} of {} points are missing\n", counts.missing, counts.total);
         if (counts.not_converged > 0)
-            fmt::print(stderr, "bayesaim: {} of {} points did not converge; the first: {}{}\n",
-                       counts.not_converged, counts.total, counts.first_not_converged,
-                       arguments.strict ? "" : "; with --strict this is exit code 2");
+            tell("bayesaim: {} of {} points did not converge; the first: {}{}\n", counts.not_converged,
+                 counts.total, counts.first_not_converged,
+                 arguments.strict ? "" : "; with --strict this is exit code 2");
     }
     const bool good = counts.failed + counts.missing == 0 && !(arguments.strict && counts.not_converged > 0);
     return exit_code(good, stopped,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/core/files.hpp"
 
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <fstream>
 #include <sstream>
@@ -13,19 +16,71 @@
 #include <unistd.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/text.hpp"
 
 namespace bayesaim {
 
-PartialFile::PartialFile(const std::filesystem::path& file, std::size_t bytes)
-    : file_(file), name_(fmt::format("{}.{}.part", file.string(), getpid())) {
+namespace {
+
+constexpr std::string_view ending = ".part";
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    if (gethostname(name.data(), name.size() - 1) != 0) return "";
+    return name.data();
+}
+
+/// Whether a temporary file, FILE.HOST.PROCESS.part, has lost its writer. Processes of this machine are known; files of
+/// others are so if they are a day older than `ours`, by the clock of the file system.
+bool is_abandoned(const std::filesystem::path& partial, const std::string& host,
+                  const std::filesystem::path& ours) {
+    const std::string name = partial.stem().string();
+    const std::size_t dot = name.rfind('.');
+    const auto process = parse_number<pid_t>(name.substr(dot + 1));
+    if (!process) return false;
+    if (name.substr(0, dot).ends_with('.' + host)) return kill(*process, 0) != 0 && errno == ESRCH;
+    std::error_code error;
+    const auto age = last_write_time(ours, error) - last_write_time(partial, error);
+    return !error && age > std::chrono::hours(24);
+}
+
+/// Removes what processes that were killed left of the same file.
+void remove_abandoned(const std::filesystem::path& file, const std::string& host,
+                      const std::filesystem::path& ours) {
+    std::error_code ignored;
+    const std::string beginning = file.filename().string() + '.';
+    for (const auto& entry : std::filesystem::directory_iterator(ours.parent_path(), ignored)) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with(beginning) && name.ends_with(ending) && is_abandoned(entry.path(), host, ours))
+            std::filesystem::remove(entry.path(), ignored);
+    }
+}
+
+}  // namespace
+
+bool is_special(const std::filesystem::path& file) {
+    std::error_code ignored;
+    return exists(file, ignored) && !is_regular_file(file, ignored) && !is_directory(file, ignored);
+}
+
+PartialFile::PartialFile(const std::filesystem::path& file, std::size_t bytes) : file_(file) {
+    std::error_code ignored;
+    if (is_directory(file, ignored)) fail(EISDIR);
+    if (is_special(file))
+        throw std::runtime_error(
+            fmt::format("could not write '{}': it must be a regular file", file.string()));
+    if (is_symlink(file, ignored) && exists(file, ignored)) file_ = canonical(file);  // the link stays
+    const std::string host = host_name();
+    name_ = fmt::format("{}.{}.{}{}", absolute(file_).string(), host, getpid(), ending);
     const int descriptor = open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (descriptor < 0) fail(errno);
     const int error = bytes > 0 ? posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) : 0;
     close(descriptor);
     if (error != 0 && error != EINVAL && error != EOPNOTSUPP) {
-        std::filesystem::remove(name_);
+        std::filesystem::remove(name_, ignored);
         fail(error);
     }
+    remove_abandoned(file_, host, name_);
 }
 
 PartialFile::~PartialFile() {
@@ -34,6 +89,12 @@ PartialFile::~PartialFile() {
 }
 
 void PartialFile::complete() {
+    // On the disk before the name: a machine that loses power has the old file or the new one.
+    const int descriptor = open(name_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) fail(errno);
+    const int sync_error = fsync(descriptor) != 0 && errno != EINVAL ? errno : 0;
+    close(descriptor);
+    if (sync_error != 0) fail(sync_error);
     std::error_code error;
     std::filesystem::rename(name_, file_, error);
     if (error) fail(error.value());
@@ -46,11 +107,8 @@ void throw_unwritable(const std::filesystem::path& file, int error) {
 }
 
 void write_whole(const std::filesystem::path& file, std::string_view text) {
-    std::error_code ignored;
-    if (std::filesystem::is_symlink(file, ignored) && std::filesystem::exists(file, ignored))
-        return write_whole(std::filesystem::canonical(file), text);  // the link stays
-    if (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored)) {
-        errno = 0;  // a device or a pipe cannot be replaced; a directory gives its message here
+    if (is_special(file)) {
+        errno = 0;
         std::ofstream out(file, std::ios::binary);
         out << text;
         out.close();

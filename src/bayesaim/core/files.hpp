@@ -9,10 +9,14 @@ namespace bayesaim {
 /// Throws std::runtime_error, "could not write '{file}': {reason}"; `error` is the errno of the failed call.
 [[noreturn]] void throw_unwritable(const std::filesystem::path& file, int error);
 
-/// The temporary name of a file being written. Removes the file unless it was completed.
+/// Whether it is a device or a pipe, which can be written to but not replaced.
+bool is_special(const std::filesystem::path& file);
+
+/// The temporary name of a file being written, a neighbour of the file. Removes it unless it was completed, and what
+/// processes that were killed left of the same file. The file must be new or regular, or a link to such a file.
 class PartialFile {
   public:
-    /// Throws unless the disk takes this many bytes: after a failed write HDF5 cannot close a file cleanly.
+    /// Throws unless the disk takes this many bytes, which are reserved.
     explicit PartialFile(const std::filesystem::path& file, std::size_t bytes = 0);
     ~PartialFile();
     PartialFile(const PartialFile&) = delete;
@@ -28,7 +32,8 @@ class PartialFile {
     bool complete_ = false;
 };
 
-/// Writes a text file by way of a temporary neighbour, so that readers see all of it or the old one.
+/// Writes a text file by way of a temporary neighbour, so that readers see all of it or the old one. Writes
+/// into devices and pipes directly.
 void write_whole(const std::filesystem::path& file, std::string_view text);
 
 /// The text of a file. Throws InvalidArgument, "cannot read {kind} '{file}': {reason}", if it cannot be read.

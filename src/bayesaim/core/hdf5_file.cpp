@@ -12,6 +12,8 @@
 #include <hdf5.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/hdf5_driver.hpp"
+#include "bayesaim/core/memory.hpp"
 #include "bayesaim/core/version.hpp"
 
 namespace bayesaim {
@@ -52,19 +54,26 @@ bool move_samples(const Handle& dataset, const Sizes& sizes, Range samples,
 
 // ---- opening and attributes ------------------------------------------------------------------------------
 
+/// No locks of HDF5, which some file systems do not have: files are replaced as a whole, and never changed.
+Handle without_locks() {
+    Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_file_locking(access.get(), false, true);
+    return access;
+}
+
 hid_t open_file(const std::string& file, std::string_view kind) {
     check_readable(kind, file);
     if (H5Fis_hdf5(file.c_str()) <= 0)
         throw_invalid(kind, "an HDF5 file", fmt::format("'{}', another format or truncated", file));
-    const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, without_locks().get());
     if (id < 0) throw_invalid(kind, "a complete HDF5 file", fmt::format("'{}', truncated or damaged", file));
     return id;
 }
 
-hid_t create_file(const std::string& name) {
+hid_t create_file(const std::string& name, int& error) {
     const Handle properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
     H5Pset_obj_track_times(properties.get(), false);
-    return H5Fcreate(name.c_str(), H5F_ACC_TRUNC, properties.get(), H5P_DEFAULT);
+    return H5Fcreate(name.c_str(), H5F_ACC_TRUNC, properties.get(), access_that_keeps_errors(error).get());
 }
 
 /// Lists become texts, "0.4,0.8".
@@ -149,6 +158,8 @@ class Hdf5Values final : public StoredValues {
 }  // namespace
 
 QuietHdf5::QuietHdf5() {
+    constexpr std::size_t enough = std::size_t{16} << 20;  // to begin, and to open a file
+    check_memory(enough);
     H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
@@ -159,12 +170,12 @@ QuietHdf5::~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
 
 Hdf5Writer::Hdf5Writer(const std::string& file, std::ptrdiff_t bytes)
     : partial_(file, static_cast<std::size_t>(bytes) + 65536),
-      handle_(create_file(partial_.name()), H5Fclose) {
+      handle_(create_file(partial_.name(), error_), H5Fclose) {
     check(handle_.valid());
 }
 
 void Hdf5Writer::check(bool success) const {
-    if (!success) partial_.fail(EIO);
+    if (!success || error_ != 0) partial_.fail(error_ != 0 ? error_ : EIO);
 }
 
 void Hdf5Writer::write(const char* name, const Shape& shape, Precision precision,
@@ -180,6 +191,7 @@ void Hdf5Writer::write(const char* name, const Shape& shape, Precision precision
     check(dataset.valid());
     const Sizes all(sizes.begin(), sizes.end());
     check(move_samples(dataset, all, {0, all[0]}, [&](Range range, hid_t memory, hid_t file) {
+        check(true);
         return H5Dwrite(dataset.get(), H5T_NATIVE_DOUBLE, memory, file, H5P_DEFAULT, fill(range));
     }));
     check(dataset.close());

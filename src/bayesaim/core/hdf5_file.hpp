@@ -36,7 +36,8 @@ class Hdf5Handle {
     Close close_;
 };
 
-/// While an object of this class lives, HDF5 reports errors by return values only.
+/// While an object of this class lives, HDF5 reports errors by return values only. Throws std::bad_alloc where HDF5 would
+/// crash for want of memory.
 class QuietHdf5 {
   public:
     QuietHdf5();
@@ -65,12 +66,14 @@ class Hdf5Writer {
     void finish(Attributes attributes);
 
   private:
+    /// Throws if this call, or any write before, has failed.
     void check(bool success) const;
     void write_attribute(const std::string& name, Hdf5Handle::Id file_type, Hdf5Handle::Id memory_type,
                          const void* value);
 
     QuietHdf5 quiet_;
     PartialFile partial_;
+    int error_ = 0;  // the first of a write, errno
     Hdf5Handle handle_;
 };
 

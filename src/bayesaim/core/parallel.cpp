@@ -8,6 +8,7 @@
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -104,8 +105,12 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) {
     if (threads == 0) threads = default_threads();
-    for (std::size_t i = 1; i < threads; ++i) {
-        state_->workers.emplace_back([state = state_.get()] { state->serve(); });
+    state_->workers.reserve(threads - 1);
+    try {
+        while (state_->workers.size() + 1 < threads)
+            state_->workers.emplace_back([state = state_.get()] { state->serve(); });
+    } catch (const std::system_error&) {
+        // The system has no more threads for us: fewer do the same.
     }
 }
 

@@ -60,7 +60,10 @@ RunStore::RunStore(const std::filesystem::path& file) : file_(file) {
     if (descriptor_ < 0) throw_failed("open", file, errno);
     try {
         if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-            if (errno != EWOULDBLOCK) throw_failed("lock", file, errno);
+            if (errno != EWOULDBLOCK)
+                throw std::runtime_error(
+                    fmt::format("could not lock '{}': {}; choose a directory on a file system with locks",
+                                file.string(), std::strerror(errno)));
             throw std::runtime_error(
                 fmt::format("'{}' is in use by another process; wait for it, or choose another directory",
                             file.string()));

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/figures/gnuplot.hpp"
 
+#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <stdexcept>
+#include <system_error>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/files.hpp"
+#include "bayesaim/core/text.hpp"
 
 namespace bayesaim::figures {
 namespace {
@@ -31,38 +34,60 @@ std::string terminal(const std::string& ending, const Canvas& canvas) {
                        canvas.width * pixels_per_point * 1.25, canvas.height * pixels_per_point * 1.25);
 }
 
-/// gnuplot's single-quoted string.
-std::string quoted(const std::string& text) {
-    std::string out = "'";
-    for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
-    return out + "'";
+/// A file in memory, which a child process can read and write: no disk can be full, and nothing is left of it.
+class MemoryFile {
+  public:
+    explicit MemoryFile(const std::string& text = "") : descriptor_(memfd_create("gnuplot", MFD_CLOEXEC)) {
+        if (descriptor_ < 0) throw_failed();
+        std::ofstream out(name(), std::ios::binary);
+        out << text;
+        out.close();
+        if (!out) throw_failed();
+    }
+    ~MemoryFile() { close(descriptor_); }
+    MemoryFile(const MemoryFile&) = delete;
+    MemoryFile& operator=(const MemoryFile&) = delete;
+
+    int descriptor() const { return descriptor_; }
+    std::string text() const { return read_whole("output of gnuplot", name()); }
+
+  private:
+    std::string name() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+    [[noreturn]] static void throw_failed() {
+        throw std::runtime_error(
+            fmt::format("could not start gnuplot: {}", std::generic_category().message(errno)));
+    }
+
+    int descriptor_;
+};
+
+/// The first line that says something.
+std::string first_line(const std::string& text) {
+    for (const std::string_view line : split(text, '\n')) {
+        if (line.find_first_not_of(" \t^") != std::string_view::npos) return std::string(line);
+    }
+    return "";
 }
 
-/// Runs gnuplot on a script file, without a shell. Its output is used for error messages only, because it
-/// also warns of empty ranges, which are no errors.
-void run_gnuplot(const std::filesystem::path& script) {
-    const std::string log = script.string() + ".log";
+/// Runs gnuplot on a script, without a shell, and returns the picture. What it says is used for error messages only,
+/// because it also warns of empty ranges, which are no errors.
+std::string run_gnuplot(const std::string& script) {
+    const MemoryFile commands(script), picture, said;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                     0600);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    std::string program = "gnuplot", argument = script.string();
+    posix_spawn_file_actions_adddup2(&actions, commands.descriptor(), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, picture.descriptor(), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, said.descriptor(), STDERR_FILENO);
+    std::string program = "gnuplot", argument = "-";
     char* const arguments[] = {program.data(), argument.data(), nullptr};
     pid_t child = 0;
     const int error = posix_spawnp(&child, "gnuplot", &actions, nullptr, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
-    int status = 0;
-    if (error == 0) waitpid(child, &status, 0);
-    std::string complaint;
-    std::ifstream said(log);
-    for (std::string line; complaint.empty() && std::getline(said, line);) {
-        if (line.find_first_not_of(" \t^") != std::string::npos) complaint = line;
-    }
-    std::error_code ignored;
-    std::filesystem::remove(log, ignored);
     if (error != 0) throw std::runtime_error("gnuplot could not be started (Debian package gnuplot-nox)");
-    if (status != 0) throw std::runtime_error(fmt::format("gnuplot failed: {}", complaint));
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) throw std::runtime_error(fmt::format("gnuplot failed: {}", first_line(said.text())));
+    return picture.text();
 }
 
 }  // namespace
@@ -76,30 +101,8 @@ void check_picture_name(const std::filesystem::path& output, std::string_view na
 
 void render(const std::string& script, const std::filesystem::path& output, const Canvas& canvas) {
     check_picture_name(output);
-    std::filesystem::path partial = output, script_file = output;
-    partial += fmt::format(".{}.part", getpid());
-    script_file += fmt::format(".{}.gnuplot", getpid());
-    std::error_code ignored, error;
-    const auto clean_up = [&] {
-        std::filesystem::remove(partial, ignored);
-        std::filesystem::remove(script_file, ignored);
-    };
-    try {
-        std::ofstream out(script_file);
-        out << fmt::format("set encoding utf8\nset terminal {}\nset output {}\n{}\nunset output\n",
-                           terminal(output.extension().string(), canvas), quoted(partial.string()), script);
-        out.close();
-        if (!out) throw std::runtime_error(fmt::format("could not write picture '{}'", output.string()));
-        run_gnuplot(script_file);
-        std::filesystem::rename(partial, output, error);
-        if (error)
-            throw std::runtime_error(
-                fmt::format("could not write picture '{}': {}", output.string(), error.message()));
-    } catch (...) {
-        clean_up();
-        throw;
-    }
-    clean_up();
+    write_whole(output, run_gnuplot(fmt::format("set encoding utf8\nset terminal {}\n{}\n",
+                                                terminal(output.extension().string(), canvas), script)));
 }
 
 std::string data_block(const std::string& name, const std::vector<std::vector<double>>& columns) {

@@ -82,8 +82,7 @@ Drawn draw_paper_figure(const PaperFigure& figure, Size size, const std::filesys
     for (const char* ending : {".pdf", ".svg", ".png"}) draw(drawn.composition.figure, file(ending));
     write_whole(file(".csv").string(), csv_of(drawn.composition.figure));
     write_whole(file(".gnuplot").string(), script_of(drawn.composition.figure));
-    std::filesystem::copy_file(runs / experiments::provenance_name, file(".json"),
-                               std::filesystem::copy_options::overwrite_existing);
+    write_whole(file(".json"), read_whole("provenance", runs / experiments::provenance_name));
     drawn.files.push_back(study_file);
     return drawn;
 }

@@ -8,12 +8,18 @@
 #include <cblas.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/memory.hpp"
 
 namespace bayesaim::linalg {
 namespace {
 
 std::mutex scope_mutex;
 int open_scopes = 0, threads_outside = 1;
+
+/// OpenBLAS takes a buffer of this size for each call at a time, and keeps it.
+constexpr std::size_t buffer_bytes = std::size_t{128} << 20;
+int buffers = 0;         // for so many calls at a time there was memory
+std::size_t unsure = 0;  // those of calls that have not ended: OpenBLAS may not have taken them yet
 
 CBLAS_TRANSPOSE cblas_flag(Transpose t) { return t == Transpose::yes ? CblasTrans : CblasNoTrans; }
 
@@ -83,6 +89,12 @@ std::string kernels() {
 
 SerialBlas::SerialBlas() {
     const std::lock_guard lock(scope_mutex);
+    if (open_scopes == buffers) {
+        check_memory((unsure + 1) * buffer_bytes);
+        ++buffers;
+        ++unsure;
+        first_ = true;
+    }
     if (open_scopes++ == 0) {
         threads_outside = openblas_get_num_threads();
         if (threads_outside != 1) openblas_set_num_threads(1);
@@ -91,6 +103,7 @@ SerialBlas::SerialBlas() {
 
 SerialBlas::~SerialBlas() {
     const std::lock_guard lock(scope_mutex);
+    if (first_) --unsure;
     if (--open_scopes == 0 && threads_outside != 1) openblas_set_num_threads(threads_outside);
 }
 

@@ -56,6 +56,9 @@ class SerialBlas {
     ~SerialBlas();
     SerialBlas(const SerialBlas&) = delete;
     SerialBlas& operator=(const SerialBlas&) = delete;
+
+  private:
+    bool first_ = false;  // of so many at a time
 };
 
 }  // namespace bayesaim::linalg

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/core/files.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <stdexcept>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/expect_invalid.hpp"
@@ -51,6 +56,74 @@ TEST(Files, LinksAndPipesAreWrittenThrough) {
     close(reader);
     std::filesystem::remove(link);
     std::filesystem::remove(pipe);
+}
+
+/// A killed process leaves its temporary file; the next writer of the same file removes it, and no other.
+TEST(Files, WhatAKilledWriterLeftIsRemoved) {
+    const TemporaryFile file("old");
+    const pid_t child = fork();
+    if (child == 0) {
+        const PartialFile partial(file.path());
+        kill(getpid(), SIGKILL);
+    }
+    const int sleeper = fork();  // a process that lives
+    if (sleeper == 0) {
+        const PartialFile partial(file.path());
+        while (true) pause();
+    }
+    const std::filesystem::path folder = std::filesystem::path(file.path()).parent_path();
+    const auto partials = [&] {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+            const std::string name = entry.path().string();
+            if (name.starts_with(file.path()) && name.ends_with(".part")) names.push_back(name);
+        }
+        return names;
+    };
+    waitpid(child, nullptr, 0);  // until then the process is known
+    const std::string of_sleeper = '.' + std::to_string(sleeper) + ".part";
+    const auto sleeps = [&] {
+        return std::ranges::any_of(partials(), [&](const auto& name) { return name.ends_with(of_sleeper); });
+    };
+    for (int i = 0; i < 3000 && !sleeps(); ++i) usleep(10'000);
+    write_whole(file.path(), "new");
+    ASSERT_EQ(partials().size(), 1U);
+    EXPECT_TRUE(sleeps());
+    kill(sleeper, SIGKILL);
+    waitpid(sleeper, nullptr, 0);
+    write_whole(file.path(), "newer");
+    EXPECT_EQ(partials().size(), 0U);
+    EXPECT_EQ(read_whole("text", file.path()), "newer");
+}
+
+/// The temporary file of another machine may still be written; after a day it is not.
+TEST(Files, OldTemporaryFilesOfOtherMachinesAreRemoved) {
+    const TemporaryFile file("old");
+    const std::filesystem::path recent = file.path() + ".another.7.part",
+                                old = file.path() + ".another.8.part", other = file.path() + ".part";
+    for (const auto& path : {recent, old, other}) write_whole(path, "part");
+    for (const auto& path : {old, other})
+        last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+    write_whole(file.path(), "new");
+    EXPECT_TRUE(exists(recent));
+    EXPECT_FALSE(exists(old));
+    EXPECT_TRUE(exists(other));  // not named by us
+    std::filesystem::remove(recent);
+    std::filesystem::remove(other);
+}
+
+TEST(Files, ADeviceIsNeverReplaced) {
+    try {
+        const PartialFile partial("/dev/null");
+        FAIL() << "a partial file of a device";
+    } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "could not write '/dev/null': it must be a regular file");
+    }
+    EXPECT_TRUE(is_special("/dev/null"));
+    EXPECT_FALSE(is_special(::testing::TempDir()));
+    EXPECT_EQ(complaint("/dev/full"), "could not write '/dev/full': No space left on device");
+    EXPECT_EQ(complaint(::testing::TempDir()),
+              "could not write '" + ::testing::TempDir() + "': Is a directory");
 }
 
 TEST(Files, ThatCannotBeReadAreNamedWithTheReason) {
