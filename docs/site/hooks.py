@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
-MACROS = json.loads((Path(__file__).parent / "macros.json").read_text())
+
 NODE = """
 const katex = require('/usr/share/nodejs/katex'), input = JSON.parse(require('fs').readFileSync(0));
 console.log(JSON.stringify(input.formulas.map(([text, display]) => {
-    try { return katex.renderToString(text, {displayMode: display, macros: {...input.macros}, strict: 'error'}); }
+    try { return katex.renderToString(text, {displayMode: display, strict: 'error'}); }
     catch (error) { return {error: error.message, text}; }
 })));
 """
@@ -21,7 +21,7 @@ def on_post_page(output, page, config):
     found = [(html.unescape(m[3]), m[2] == "[") for m in FORMULA.finditer(output)]
     if not found:
         return output
-    answer = subprocess.run(["node", "-e", NODE], input=json.dumps({"formulas": found, "macros": MACROS}),
+    answer = subprocess.run(["node", "-e", NODE], input=json.dumps({"formulas": found}),
                             capture_output=True, text=True, check=True).stdout
     rendered = json.loads(answer)
     for result in rendered:
