@@ -79,7 +79,11 @@ def interrupt(command):
     process = subprocess.Popen(["bash", "-c", "exec " + command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     said = process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    try:
+        process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise Wrong(f"does not end by Ctrl-C: {command}") from None
     if process.returncode != 0 or "http://" not in said:
         raise Wrong(f"exit code {process.returncode} after Ctrl-C, first line '{said.strip()}': {command}")
 
