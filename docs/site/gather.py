@@ -41,6 +41,7 @@ def main(folder):
         pages[picture] = f"images/{picture.name}"
     for source, page in sources.items():
         text = re.sub(r"(?ms)^<!-- test: .*?-->\n", "", source.read_text())
+        text = re.sub(r"(?m)^```sh\n(?=\$ )", "```console\n", text)
         parts = re.split(r"(?ms)(^```.*?^```$)", text)  # code keeps what looks like links
         text = "".join(p if p.startswith("```") else LINK.sub(lambda m: rewrite(m, source.parent, pages), p) for p in parts)
         (folder / page).write_text(text)
