@@ -170,20 +170,24 @@ def run_block(block, names, page):
         run_toml(block)
 
 
+def cpu_seconds():
+    return sum(os.times()[:4])
+
+
 def main(page, folder):
     prepare(folder)
     names, failures = {"__name__": "__main__"}, 0
     blocks = read_blocks((SOURCE / page).read_text())
     for block in blocks:
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), cpu_seconds()
         try:
             run_block(block, names, page)
             outcome = "skipped: " + block.rules["skip"] if "skip" in block.rules else "ok"
         except Exception as error:  # of a block of the page: any kind
             failures += 1
             outcome = f"WRONG\n{error if isinstance(error, Wrong) else repr(error)}"
-        print(f"{page}:{block.line} {block.language} {time.perf_counter() - start:.1f} s {outcome}", flush=True)
-    print(f"{len(blocks)} blocks, {failures} wrong")
+        print(f"{page}:{block.line} {block.language} {time.perf_counter() - start:.1f} s, cpu {cpu_seconds() - busy:.1f} s, {outcome}", flush=True)
+    print(f"{len(blocks)} blocks, {failures} wrong, cpu {cpu_seconds():.0f} s")
     return 1 if failures else 0
 
 
