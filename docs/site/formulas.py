@@ -52,6 +52,8 @@ def formula_length(tokens):
                 open_at.pop()
         if open_at:
             end = open_at[0]
+        elif tokens[end - 1] == "||" and tokens[:end].count("||") % 2 == 0:
+            break
         elif kinds[end - 1] == "s" or tokens[end - 1] in OPERATORS - set(")]}'"):
             end -= 1
         else:

@@ -37,6 +37,7 @@ def test_a_right_page_is_not(tmp_path, body):
 @pytest.mark.parametrize("line, shown", [
     ("S = W W^T / sqrt(r d), W of size d x r, r = width d", "`S = W W^T / sqrt(r d)`, W of size `d x r`, `r = width d`"),
     ("error E||Shat - S||^2/d of a fit (C)", "error `E||Shat - S||^2/d` of a fit (C)"),
+    ("in units of ||S - previous||/||R||, of each", "in units of `||S - previous||/||R||`, of each"),
     ("a callback, or `x = 1`; a list of names", "a callback, or `x = 1`; a list of names"),
 ])
 def test_formulas_of_a_sentence_are_code(line, shown):
