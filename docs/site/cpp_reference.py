@@ -5,6 +5,7 @@ reference-cpp.md, a list of the headers, and cpp/, made by Doxygen. cpp_referenc
 As a filter of Doxygen, `cpp_reference.py --filter HEADER`, it prints the header with each indented line of a comment, which is a formula
 or a table, as a line of code.
 """
+import html
 import re
 import shutil
 import subprocess
@@ -26,18 +27,25 @@ def promised():
     return [f"bayesaim/{name}" for name in names]
 
 
+def doxygen_code(text):
+    """Inside <code>: no command, tag or link of Doxygen."""
+    return re.sub(r"([@\\#%])", r"\\\1", html.escape(text, quote=False))
+
+
 def filtered(text):
+    # A comment above a namespace is about the file.
+    text = re.sub(r"(?m)^((?:///.*\n)+)(?=namespace )", r"/// @file\n\1", text)
     lines, result, inside = text.split("\n"), [], False
     for line in lines:
         match = re.match(r"(\s*)///(   +)(\S.*)$", line)
-        comment = re.match(r"\s*///(?!<)", line)
         if match and not inside:
-            result[-1] += "\n" + match[1] + "/// @code{.unparsed}"
+            result.append(f"{match[1]}/// @code{{.unparsed}}")
         if inside and not match:
-            result[-1] += "\n" + re.match(r"\s*", lines[len(result) - 1])[0] + "/// @endcode"
+            result.append(re.match(r"\s*", line)[0] + "/// @endcode")
         inside = bool(match)
-        if comment and not match:  # words of a sentence, not commands or tags of Doxygen
-            line = re.sub(r"(?<![`\w])([<@\\])(?=\w|/)", r"\\\1", line)
+        comment = re.match(r"(.*?///<? ?)(.*)$", line)
+        if comment and not match and not comment[2].startswith("@"):
+            line = comment[1] + words_as_code(comment[2], lambda token: re.sub(r"([<@\\#%])", r"\\\1", token), "<code>", "</code>", doxygen_code)
         result.append(line)
     return "\n".join(result)
 

@@ -3,8 +3,8 @@
 import re
 
 GREEK = ("alpha|beta|gamma|delta|epsilon|eta|kappa|lambda|mu|nu|omega|phi|psi|rho|sigma|tau|theta|chi|pi|Delta|Gamma|Lambda|Phi|Sigma|Xi")
-NAMES = re.compile(rf"({GREEK}|Shat|qhat|htilde|mhat|domega|dg|Tr|tr|sqrt|kappa[12]|x0|d1|d2|Tk)$")
-FUNCTIONS = re.compile(r"(sum|int|log|exp|max|min|det|diag|sign|softmax|width|infinity|position|weight|Var|mmse|aspect|dim|threshold|cutoff|exponent|vectors|values|estimate|previous)$")
+NAMES = re.compile(rf"(d?({GREEK})|d?[A-Zehkm][12]|inf|Re|Im|Shat|qhat|htilde|mhat|domega|dg|Tr|tr|sqrt|kappa[12]|x0|d1|d2|Tk)$")
+FUNCTIONS = re.compile(r"(sum_?|int_?|PV|given|log|exp|max|min|det|diag|sign|softmax|width|infinity|position|weight|Var|mmse|aspect|dim|threshold|cutoff|exponent|vectors|values|estimate|previous)$")
 TOKEN = re.compile(r"`[^`]*`|\"[^\"]*\"|\|\||<<|>>|->|<=|>=|!=|==|\+-|\.\.\.?|[A-Za-z]\w*(?:\.\w+)*|\d+(?:\.\d+)?(?:e-?\d+)?|\s+|.", re.S)
 OPERATORS = set("= + - * / < > ^ ( ) [ ] { } , ' | << >> -> <= >= != == +- || _".split())
 RELATIONS = set("= / < > <= >= != == -> + * ^ ||".split())
@@ -14,7 +14,7 @@ def kind(token):
     """N name or letter of a formula, f function, l letter, a article, 0 number, o operator, s space, x anything else."""
     if token.isspace():
         return "s"
-    if NAMES.match(token) or re.fullmatch(rf"([A-Za-z]{{1,2}}|{GREEK}|Shat|qhat|htilde|kappa|mmse|position|weight|sum|int|label)\d?_\w+", token):
+    if NAMES.match(token) or re.fullmatch(rf"([A-Za-z]{{1,2}}|d?({GREEK})|Shat|qhat|htilde|kappa|mmse|position|weight|sum|int|label)\d?_\w+", token):
         return "N"
     if FUNCTIONS.match(token):
         return "f"
@@ -52,7 +52,7 @@ def formula_length(tokens):
                 open_at.pop()
         if open_at:
             end = open_at[0]
-        elif tokens[end - 1] == "||" and tokens[:end].count("||") % 2 == 0:
+        elif tokens[end - 1] == "||" and tokens[:end].count("||") % 2 == 0 or tokens[end - 2:end] == ["_", "+"]:
             break
         elif kinds[end - 1] == "s" or tokens[end - 1] in OPERATORS - set(")]}'"):
             end -= 1
@@ -64,17 +64,23 @@ def formula_length(tokens):
     return end if run and of_run[0] != "a" and (names or related) and (names or not re.fullmatch(r"[A-Za-z]+/[A-Za-z]{3,}", "".join(run))) else 0
 
 
-def words_as_code(line):
+def words_as_code(line, escape=lambda token: re.sub(r"([_*\\])", r"\\\1", token).replace("<", "&lt;"), begin="`", end="`", inside=str):
+    """Markdown of a line; `escape` is for what is not code, `inside` for what is, between `begin` and `end`."""
     line = re.sub(r"(?<![`\w])([dnTLKr]|T\^2)( x (T\^2|L K|[dnTLKr]\b|\d))+", lambda m: f"`{m[0]}`", line)
     tokens, result, i = TOKEN.findall(line), "", 0
     while i < len(tokens):
         starts = kind(tokens[i]) in "Nfl0" or tokens[i] in ("-", "(", "||", "[") and i + 1 < len(tokens) and kind(tokens[i + 1]) in "Nfl0"
-        length = formula_length(tokens[i:]) if starts else 0
+        length = formula_length(tokens[i:]) if starts and not re.search(r"\w$", result) else 0
+        if not length and re.fullmatch(r"[A-Za-z]\w*", tokens[i]) and tokens[i + 1:i + 2] == ["("]:  # a function of a formula
+            inner = formula_length(tokens[i + 1:])
+            length = inner + 1 if inner else 0
         if length:
-            result += f"`{''.join(tokens[i:i + length])}`"
+            formula = inside("".join(tokens[i:i + length])) + end
+            joined = result.endswith(end + " ")  # two formulas in a row are one
+            result = result[:-len(end) - 1] + " " + formula if joined else result + begin + formula
             i += length
         else:
             token = tokens[i]
-            result += token if token[0] == "`" else re.sub(r"([_*\\])", r"\\\1", token).replace("<", "&lt;")
+            result += token if token[0] == "`" else escape(token)
             i += 1
     return result
