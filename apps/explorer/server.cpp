@@ -2,6 +2,7 @@
 #include "explorer/server.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <string_view>
 #include <thread>
@@ -197,8 +198,14 @@ std::string Server::address() const {
 void Server::serve(const std::function<bool()>& ended) {
     // Otherwise many threads would have heaps of their own, each of which keeps what its largest computation needed.
     mallopt(M_ARENA_MAX, computations_at_once);
-    std::jthread listening([this] { state_->server.listen_after_bind(); });
-    while (!ended()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::atomic<bool> left = false;
+    std::jthread listening([&] {
+        state_->server.listen_after_bind();
+        left = true;
+    });
+    // A server that does not listen yet would not notice stop().
+    while (!ended() || !(state_->server.is_running() || left))
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
     state_->server.stop();
 }
 

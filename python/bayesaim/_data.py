@@ -113,6 +113,7 @@ class Dataset:
         _core.write_dataset(self._data, os.fspath(file), check.model(prior, channel), single)
 
     def to_dict(self) -> dict[str, Any]:
+        """Its arrays by name."""
         return {"tokens": self.tokens, "outputs": self.outputs, "weights": self.weights}
 
     def __len__(self) -> int:

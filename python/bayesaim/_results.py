@@ -180,6 +180,7 @@ class AmpResult(Result):
 
     @property
     def iterations(self) -> int:
+        """Their number."""
         return len(self.changes)
 
 
@@ -245,6 +246,7 @@ class TrainingResult(Result):
 
     @property
     def iterations(self) -> int:
+        """Their number."""
         return len(self.changes)
 
 

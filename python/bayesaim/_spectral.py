@@ -43,6 +43,7 @@ class Spectrum(_core.FreeConvolution):
         return _as_given(super().denoised(check.array("eigenvalues", eigenvalues)))
 
     def to_dict(self) -> dict[str, Any]:
+        """Its numbers by name."""
         names = ["noise_variance", "mmse", "mmse_derivative", "log_energy", "mean", "second_moment", "edges"]
         return {name: getattr(self, name) for name in names}
 

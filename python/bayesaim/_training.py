@@ -302,6 +302,7 @@ class TrainedSpectrum(_core.TrainedLaw):
         return _as_given(super().density(check.array("eigenvalues", eigenvalues)))
 
     def to_dict(self) -> dict[str, Any]:
+        """Its numbers by name."""
         return {**self.point, "edges": self.edges}
 
     def __repr__(self) -> str:

@@ -290,8 +290,10 @@ name(), parameters(). bayesaim.testing.check_channel checks that they agree.
                                                         whole_number("layers", layers));
              }),
              "tokens"_a = 2, "layers"_a = 1)
-        .def("name", &Channel::name)
-        .def("parameters", [](const Channel& channel) { return to_dict(channel.parameters()); })
+        .def("name", &Channel::name, "As on the command line.")
+        .def(
+            "parameters", [](const Channel& channel) { return to_dict(channel.parameters()); },
+            "Its numbers by name.")
         .def_property_readonly("tokens", &Channel::tokens, "T")
         .def_property_readonly("pairs", &Channel::pairs,
                                "K: the pairs of tokens whose index is seen, T (T + 1) / 2 in tied attention")

@@ -101,14 +101,16 @@ py::dict plan(const Experiment& experiment, const std::string& directory,
 
 void bind_experiments(py::module_& module) {
     py::class_<Experiment>(module, "Experiment", "A study: its tasks in a fixed order, each once.")
-        .def_readonly("name", &Experiment::name)
+        .def_readonly("name", &Experiment::name, "Of the study; the file's unless it has one.")
         .def("__len__", [](const Experiment& experiment) { return experiment.tasks.size(); })
-        .def_property_readonly("tasks",
-                               [](const Experiment& experiment) {
-                                   py::list result;
-                                   for (const auto& task : experiment.tasks) result.append(task_dict(task));
-                                   return result;
-                               })
+        .def_property_readonly(
+            "tasks",
+            [](const Experiment& experiment) {
+                py::list result;
+                for (const auto& task : experiment.tasks) result.append(task_dict(task));
+                return result;
+            },
+            "Settings of each point, as dictionaries.")
         .def("__repr__", [](const Experiment& experiment) {
             return fmt::format("<Experiment '{}' of {} tasks>", experiment.name, experiment.tasks.size());
         });

@@ -101,8 +101,10 @@ and if you like name(self) and parameters(self). spectrum and law are called onc
 >>> class Signs(bayesaim.Prior):
 ...     def spectrum(self): return [-1, 1], [0.3, 0.7])")
         .def(py::init<>())
-        .def("name", &Prior::name)
-        .def("parameters", [](const Prior& prior) { return to_dict(prior.parameters()); })
+        .def("name", &Prior::name, "As on the command line.")
+        .def(
+            "parameters", [](const Prior& prior) { return to_dict(prior.parameters()); },
+            "Its numbers by name.")
         .def("law", &Prior::law, py::return_value_policy::reference_internal,
              "Law of the eigenvalues of S for large d.")
         .def(

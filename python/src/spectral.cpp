@@ -115,7 +115,9 @@ the centred law, G(z) = int dmu(x) / (z - (x - mean)). AtomicLaw is simpler and 
         .def("variance", &SpectralLaw::variance, "kappa2 - kappa1^2")
         .def("second_moment", &SpectralLaw::second_moment, "kappa2 = tr S^2")
         .def("atomic_concentration", &SpectralLaw::atomic_concentration, "Sum over atoms of weight^2.")
-        .def("centred_support", [](const SpectralLaw& law) { return as_pairs(law.centred_support()); })
+        .def(
+            "centred_support", [](const SpectralLaw& law) { return as_pairs(law.centred_support()); },
+            "Ends of the intervals that the law lives on, less its mean.")
         .def(
             "stieltjes", [](const SpectralLaw& law, Complex z) { return as_pair(law.stieltjes(z)); }, "z"_a,
             "G(z) = int dmu(x) / (z - x) of the centred law, and G'(z).")
@@ -137,7 +139,8 @@ the centred law, G(z) = int dmu(x) / (z - (x - mean)). AtomicLaw is simpler and 
                  return from_atoms<spectral::AtomicLaw>("positions", positions, weights);
              }),
              "positions"_a, "weights"_a = py::none())
-        .def("quantile", &spectral::AtomicLaw::quantile, "level"_a);
+        .def("quantile", &spectral::AtomicLaw::quantile, "level"_a,
+             "The least position below which the law has the mass `level`.");
     bind_class<spectral::MarchenkoPasturLaw, SpectralLaw>(
         module, "MarchenkoPasturLaw", "Law of W W^T / sqrt(r d), r = width d.\n\n>>> MarchenkoPasturLaw(0.5)",
         std::pair(&number, "width"_a))

@@ -393,6 +393,10 @@ def test_ctrl_c_during_a_stream_ends_cleanly(start):
     stream.close()
 
 
+def test_ctrl_c_right_after_the_address_ends_it(start):
+    assert [start().end()[0] for _ in range(5)] == [0] * 5  # before it listens, mostly
+
+
 def test_it_works_without_any_network():
     script = f"ip link set lo up && exec {PROGRAM} explore --no-browser"
     if subprocess.run(["unshare", "-n", "sh", "-c", "ip link set lo up"], capture_output=True).returncode != 0:
