@@ -10,7 +10,7 @@ KATEX = Path("/usr/share/javascript/katex")
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 TITLES = {"columns": "Columns", "errata": "Errata", "extending": "Extending", "guide": "the guide", "performance": "Performance",
           "python": "Python", "results": "Results", "scaling": "Scaling", "testing": "Testing", "theory": "Theory",
-          "transformers": "Transformers", "tutorial": "Tutorial", "contributing": "Contributing", "stability": "Stability"}
+          "transformers": "Transformers", "tutorial": "Tutorial", "contributing": "Contributing", "stability": "Stability", "changelog": "the changelog"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -42,6 +42,7 @@ def main(folder):
     for source, page in sources.items():
         text = re.sub(r"(?ms)^<!-- test: .*?-->\n", "", source.read_text())
         text = re.sub(r"(?m)^```sh\n(?=\$ )", "```console\n", text)
+        text = re.sub(r"(?m)^([^\s#|>-].*)\n(?=(\d+\.|-) )", lambda m: m[0] if re.match(r"\d+\. ", m[1]) else m[0] + "\n", text)
         parts = re.split(r"(?ms)(^```.*?^```$)", text)  # code keeps what looks like links
         text = "".join(p if p.startswith("```") else LINK.sub(lambda m: rewrite(m, source.parent, pages), p) for p in parts)
         (folder / page).write_text(text)
