@@ -259,6 +259,8 @@ StoredArray Hdf5Reader::open(const std::string& name, const std::string& title) 
         static_cast<std::size_t>(std::max(H5Sget_simple_extent_ndims(space.get()), 0)));
     if (!sizes.empty()) H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
     result.sizes.assign(sizes.begin(), sizes.end());
+    result.number_bytes = H5Tget_size(type.get());
+    result.stored_bytes = H5Dget_storage_size(handle.get());
     result.values = std::make_shared<Hdf5Values>(std::move(handle), result.sizes);
     return result;
 }

@@ -37,6 +37,8 @@ class StoredValues {
 struct StoredArray {
     std::vector<std::uint64_t> sizes;
     Precision precision = Precision::double_precision;  ///< sufficient for the type in the file
+    std::uint64_t number_bytes = sizeof(double),
+                  stored_bytes = 0;  ///< of one number; of all, compressed or not
     std::shared_ptr<const StoredValues> values;
 };
 
@@ -58,7 +60,7 @@ class InputFile {
     virtual Attributes attributes() const = 0;
 
     /// Throws unless the file has this array of numbers, with three dimensions (named for messages), not
-    /// empty and not absurdly large. If a matrix is allowed, it becomes an array of one sample.
+    /// empty, not absurdly large and not larger than its bytes in the file can be. If a matrix is allowed, it becomes an array of one sample.
     enum class Matrices { refused, allowed };
     InputArray array(const std::string& name, const char* dimensions,
                      Matrices matrices = Matrices::refused) const;
