@@ -130,8 +130,8 @@ void damage(const std::vector<Piece>& pieces, std::string& file) {
 }
 
 void read_as_dataset(const std::string& file, unsigned channel) {
-    accepts([&] { data::read_dataset_header(file); });
     accepts([&] {
+        if (channel >= 192) return (void)data::read_dataset_header(file);
         data::read_dataset(file, channel_of(channel),
                            channel >= 128 ? data::Outputs::optional : data::Outputs::required);
     });

@@ -14,7 +14,7 @@ FUZZ_TARGET(study) {
         digits = c >= '0' && c <= '9' ? digits + 1 : 0;
         if (digits > 4) return;
     }
-    constexpr std::size_t most_points = 16;
+    constexpr std::size_t most_points = 8;
     Experiment study;
     if (!fuzz::accepts([&] { study = parse_experiment(text, "study.toml", "/nowhere", most_points); }))
         return;

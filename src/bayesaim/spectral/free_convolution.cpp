@@ -410,6 +410,10 @@ ErrorPoint error_point(const SpectralLaw& law, double noise_variance) {
     check_positive("noise variance", noise_variance);
     check_between("noise variance", noise_variance, 1e-30, 1e30);
     if (const auto known = law.known_error(noise_variance)) return *known;
+    // mmse = Var - Var^2/D + .., and the other terms have no digits here.
+    constexpr double large = 1e18;
+    if (const double ratio = law.variance() / noise_variance; ratio < 1 / large)
+        return {law.variance(), ratio * ratio};
     const FreeConvolution spectrum(law, noise_variance);
     return {spectrum.mmse(), spectrum.mmse_derivative()};
 }
