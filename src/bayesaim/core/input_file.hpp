@@ -33,12 +33,15 @@ class StoredValues {
     virtual bool read(Range samples, float* out, const Done& done) const = 0;
 };
 
+/// The bytes of an array that is in other files.
+inline constexpr std::uint64_t elsewhere = ~std::uint64_t{0};
+
 /// An array as its file describes it; nothing is checked but that it has numbers.
 struct StoredArray {
     std::vector<std::uint64_t> sizes;
     Precision precision = Precision::double_precision;  ///< sufficient for the type in the file
-    std::uint64_t number_bytes = sizeof(double),
-                  stored_bytes = 0;  ///< of one number; of all, compressed or not
+    std::uint64_t number_bytes = sizeof(double);        ///< of one number
+    std::uint64_t stored_bytes = 0;                     ///< of all, compressed or not, or `elsewhere`
     std::shared_ptr<const StoredValues> values;
 };
 
