@@ -162,6 +162,7 @@ Estimates first_estimates(const channels::Geometry& geometry, Laws priors, Eigen
 void check_resumed(const Loop& loop, const data::Dataset& data, const channels::Channel& channel) {
     const Eigen::Index components = channel.components(), dim = data.tokens->dim(),
                        samples = data.tokens->samples(), columns = components * channel.pairs();
+    check_at_least("resumed iteration", loop.iteration, 0);
     for (const Estimates* estimates : {&loop.now, &loop.best}) {
         check_size("number of resumed estimates", static_cast<long long>(estimates->weights.size()),
                    components);

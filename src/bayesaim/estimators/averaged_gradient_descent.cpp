@@ -77,6 +77,7 @@ AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset&
     const int factors = channel.geometry().symmetric() ? 1 : 2;
     for (const Descent& descent : descents) {
         check_size("factors of a resumed student", descent.factors, factors);
+        check_between("step of a resumed student", descent.step, 0, options.descent.max_steps);
         const Eigen::Index dim = data.tokens->dim(), columns = options.descent.width * factors;
         const bool adam = options.descent.optimizer == Optimizer::adam;
         data::check_resumed("student", descent.weights, dim, columns);

@@ -40,6 +40,14 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
     if (law.aspect() != 1) throw_invalid("aspect of the law of a free convolution", "1", law.aspect());
     if (take_known_bulks()) return;
     find_bulks();
+    // Double precision does not resolve the bulk of an atom of next to no weight.
+    const bool lost_bulks =
+        std::erase_if(bulks_, [](const Bulk& bulk) { return !(bulk.u.high > bulk.u.low); }) > 0;
+    const auto check_mass = [&] {
+        constexpr double lost = 1e-3;
+        if (!(std::abs(mass() - 1) < lost))
+            throw_invalid("noise variance", "one at which this spectrum can be resolved", noise_variance);
+    };
     const auto jumps = [&](const Bulk& bulk) {
         constexpr double small = 0.03;  // a jump shows if D^{1/2} is below this part of a bulk
         return law.jumps_at_ends() && std::sqrt(noise_) < small * (bulk.u.high - bulk.u.low);
@@ -62,10 +70,9 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
             ended &= add_adaptive_rule(bulk);
             bulk.last = nodes_.size();
         }
-        constexpr double lost = 1e-3;
-        if (!ended && !(std::abs(mass() - 1) < lost))
-            throw_invalid("noise variance", "one at which this spectrum can be resolved", noise_variance);
+        if (!ended) check_mass();
     }
+    if (lost_bulks) check_mass();
 }
 
 /// Returns false if the law knows none, or if their mass is not 1.

@@ -243,5 +243,15 @@ TEST(FreeConvolution, BadInputIsNamed) {
                          "inverse noise variance must be non-negative and finite, got nan");
 }
 
+// The bulks of the light atoms have no width in double precision; they made the error NaN.
+TEST(FreeConvolution, AtomsOfNextToNoWeightDoNotMatter) {
+    const std::vector<double> values = {1, 2, -1}, weights = {5e-20, 1, 1e-19};
+    const AtomicLaw law(values, weights);
+    const FreeConvolution spectrum(law, 1e-12);
+    EXPECT_NEAR(spectrum.mass(), 1, 1e-9);
+    EXPECT_GE(spectrum.mmse(), 0);
+    EXPECT_LE(spectrum.mmse(), 1e-12);
+}
+
 }  // namespace
 }  // namespace bayesaim::spectral
