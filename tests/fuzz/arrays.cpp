@@ -117,11 +117,11 @@ std::vector<Piece> pieces_of(Description& description) {
     return pieces;
 }
 
-void damage(const std::vector<Piece>& pieces, std::string& file) {
+void damage(const std::vector<Piece>& pieces, bool only_cut, std::string& file) {
     for (const Piece& piece : pieces) {
         if (piece.kind != Piece::Kind::damage || file.empty()) continue;
         const std::size_t place = piece.place % file.size();
-        if (piece.mask == 0) {
+        if (piece.mask == 0 || only_cut) {
             file.resize(place);
         } else {
             file[place] = static_cast<char>(file[place] ^ piece.mask);

@@ -26,7 +26,7 @@ struct Piece {
 std::vector<Piece> pieces_of(Description& description);
 
 /// Changes bytes as the pieces say, or cuts the file.
-void damage(const std::vector<Piece>& pieces, std::string& file);
+void damage(const std::vector<Piece>& pieces, bool only_cut, std::string& file);
 
 /// Reads the file as data of one of several channels, as the commands do.
 void read_as_dataset(const std::string& file, unsigned channel);

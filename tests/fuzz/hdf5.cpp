@@ -114,7 +114,9 @@ FUZZ_TARGET(hdf5) {
     const unsigned mode = description.byte(), channel = description.byte();
     const auto pieces = fuzz::pieces_of(description);
     std::string image = make_file(pieces);
-    fuzz::damage(pieces, image);
+    // Not changed: HDF5 1.10 takes any amount of memory if the sizes of its own tables are wrong.
+    constexpr bool only_cut = true;
+    fuzz::damage(pieces, only_cut, image);
     const std::string file = fuzz::memory_file(image);
     switch (mode % 4) {
         case 0:

@@ -129,7 +129,7 @@ FUZZ_TARGET(npz) {
     const unsigned mode = description.byte(), channel = description.byte();
     const auto pieces = fuzz::pieces_of(description);
     std::string image = make_file(pieces);
-    fuzz::damage(pieces, image);
+    fuzz::damage(pieces, false, image);
     const std::string file = fuzz::memory_file(image);
     if (mode % 4 == 0) return fuzz::make_model_of(file, false);
     fuzz::read_as_dataset(file, channel);

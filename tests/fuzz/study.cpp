@@ -13,6 +13,8 @@ FUZZ_TARGET(study) {
     for (const char c : text) {
         digits = c >= '0' && c <= '9' ? digits + 1 : 0;
         if (digits > 4) return;
+        // toml++ 3.3 reaches its "unreachable" at other letters outside texts, and goes on to the right message.
+        if (static_cast<unsigned char>(c) >= 0x80) return;
     }
     constexpr std::size_t most_points = 8;
     Experiment study;
