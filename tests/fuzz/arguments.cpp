@@ -37,7 +37,10 @@ FUZZ_TARGET(arguments) {
     std::istringstream lines{
         std::string(fuzz::text_of(input.subspan(std::min<std::size_t>(input.size(), 1))))};
     for (std::string line; std::getline(lines, line) && arguments.size() < 16;) {
-        if (line == "-h" || line == "--help" || line == "--version") return;  // prints
+        const bool help = line.starts_with("--")
+                              ? line.starts_with("--help") || line.starts_with("--version")
+                              : line.starts_with('-') && line.find('h') != std::string::npos;
+        if (help) return;  // it prints
         arguments.push_back(line);
     }
     if (arguments.size() % 5 == 0) arguments.erase(arguments.begin());  // an unknown command

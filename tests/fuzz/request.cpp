@@ -11,6 +11,7 @@
 #include "explorer/requests.hpp"
 #include "fuzz.hpp"
 #include "program/host.hpp"
+#include "program/interrupt.hpp"
 
 namespace {
 
@@ -72,7 +73,11 @@ FUZZ_TARGET(request) {
         const program::Hosting hosting(host);
         program::Program commands("bayesaim", "", "");
         request->add(commands);
-        commands.run(arguments);
+        try {
+            commands.run(arguments);
+        } catch (const program::Interrupted&) {
+            return;
+        }
         if (arguments.rbegin()[2] == "--format=json" && !nlohmann::json::accept(text))
             fuzz::fail("no JSON: " + text);
     });
