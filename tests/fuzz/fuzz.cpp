@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <random>
 
-#include <sys/mman.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #ifdef BAYESAIM_FUZZ
@@ -70,11 +70,16 @@ double Description::number() {
 }
 
 std::string memory_file(std::string_view content) {
-    static const int descriptor = memfd_create("input", 0);
+    // Not of memfd_create: HDF5 asks for a real path.
+    static const std::string name = "/dev/shm/bayesaim_fuzz_" + std::to_string(getpid());
+    static const int descriptor = [] {
+        std::atexit([] { unlink(name.c_str()); });
+        return open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    }();
     if (descriptor < 0 || ftruncate(descriptor, 0) != 0 ||
         pwrite(descriptor, content.data(), content.size(), 0) != static_cast<ssize_t>(content.size()))
         fail("no file in memory");
-    return "/proc/self/fd/" + std::to_string(descriptor);
+    return name;
 }
 
 #ifdef BAYESAIM_FUZZ
