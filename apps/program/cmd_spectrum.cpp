@@ -11,6 +11,7 @@
 
 #include "program/commands.hpp"
 #include "program/erm_options.hpp"
+#include "program/interrupt.hpp"
 #include "program/messages.hpp"
 #include "program/options.hpp"
 #include "program/spectra.hpp"
@@ -87,7 +88,7 @@ int run_trained(const Arguments& arguments) {
     const double low = edges.empty() ? 0 : edges.front().low, high = edges.empty() ? 1 : edges.back().high,
                  margin = 0.03 * (high - low), first = low == 0 ? 0 : low - margin;
     const auto grid = [&](int i, int count) { return first + (high + margin - first) * i / (count - 1); };
-    for (int i = 0; i < arguments.points; ++i) {
+    for (int i = 0; i < arguments.points && !interrupted(); ++i) {
         const double x = grid(i, arguments.points);
         report.points.push_back({{"x", x}, {"density", spectrum.density(x)}});
     }
@@ -150,7 +151,7 @@ int run(Arguments arguments) {
         return edges.front().low - margin +
                (edges.back().high - edges.front().low + 2 * margin) * i / (count - 1);
     };
-    for (int i = 0; i < arguments.points; ++i) {
+    for (int i = 0; i < arguments.points && !interrupted(); ++i) {
         const double x = grid(i, arguments.points);
         const spectral::SpectrumPoint point = spectrum.at(x);
         report.points.push_back(

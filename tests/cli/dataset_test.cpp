@@ -167,6 +167,22 @@ TEST(FitOfAFile, OfTextInsteadOfNumbersIsRefused) {
     EXPECT_EQ(place.file_count(), 1U);
 }
 
+// An array that was never written has a shape, but no bytes: its 80 GB would be zeros.
+TEST(FitOfAFile, WithoutTheBytesOfItsArraysIsRefused) {
+    const cli::Workplace place;
+    const auto file = place.file("hollow.h5");
+    const hid_t out = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hsize_t shape[] = {10'000'000, 2, 500};
+    const hid_t space = H5Screate_simple(3, shape, nullptr);
+    for (const char* name : {"tokens", "outputs"})
+        H5Dclose(H5Dcreate2(out, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Sclose(space);
+    H5Fclose(out);
+    expect_one_line(bayesaim("fit " + file + " --channel linear --output " + place.file("e.h5")),
+                    "/tokens must be stored as a whole, got (10000000, 2, 500) in 0 bytes");
+    EXPECT_EQ(place.file_count(), 1U);
+}
+
 TEST(FitOfAFile, TakesWeightsThatAreOneMatrix) {
     const cli::Workplace place;
     const auto fit_with = [&](std::vector<hsize_t> shape) {

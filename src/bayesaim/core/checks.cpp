@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "bayesaim/core/input_file.hpp"
+
 namespace bayesaim {
 
 void throw_invalid(std::string_view name, std::string_view requirement, std::string_view value) {
-    throw InvalidArgument(fmt::format("{} must be {}, got {}", name, requirement, value));
+    // The value may be a text of several lines.
+    throw InvalidArgument(printable(fmt::format("{} must be {}, got {}", name, requirement, value)));
 }
 
 void throw_invalid(std::string_view name, std::string_view requirement, double value) {

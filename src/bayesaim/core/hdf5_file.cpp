@@ -259,6 +259,11 @@ StoredArray Hdf5Reader::open(const std::string& name, const std::string& title) 
         static_cast<std::size_t>(std::max(H5Sget_simple_extent_ndims(space.get()), 0)));
     if (!sizes.empty()) H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
     result.sizes.assign(sizes.begin(), sizes.end());
+    result.number_bytes = H5Tget_size(type.get());
+    const Handle properties(H5Dget_create_plist(handle.get()), H5Pclose);
+    const bool linked =
+        H5Pget_layout(properties.get()) == H5D_VIRTUAL || H5Pget_external_count(properties.get()) > 0;
+    result.stored_bytes = linked ? elsewhere : H5Dget_storage_size(handle.get());
     result.values = std::make_shared<Hdf5Values>(std::move(handle), result.sizes);
     return result;
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -43,6 +45,14 @@ InputArray InputFile::array(const std::string& name, const char* dimensions, Mat
     if (count == 0)
         throw_invalid(result.title, fmt::format("a non-empty array {}", dimensions), to_string(result.shape));
     if (count > 0x1p45) throw_invalid(result.title, "small enough for the memory", to_string(result.shape));
+    // The memory that we take must be that of the file: deflate makes at most 1032 bytes of one.
+    std::error_code none;
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(stored.stored_bytes, std::filesystem::file_size(file_, none));
+    if (stored.stored_bytes != elsewhere &&
+        count * static_cast<double>(stored.number_bytes) > 1100 * static_cast<double>(bytes) + 0x1p20)
+        throw_invalid(result.title, "stored as a whole",
+                      fmt::format("{} in {} bytes", to_string(result.shape), bytes));
     result.precision = stored.precision;
     result.values = std::move(stored.values);
     return result;

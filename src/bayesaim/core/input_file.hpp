@@ -33,10 +33,15 @@ class StoredValues {
     virtual bool read(Range samples, float* out, const Done& done) const = 0;
 };
 
+/// The bytes of an array that is in other files.
+inline constexpr std::uint64_t elsewhere = ~std::uint64_t{0};
+
 /// An array as its file describes it; nothing is checked but that it has numbers.
 struct StoredArray {
     std::vector<std::uint64_t> sizes;
     Precision precision = Precision::double_precision;  ///< sufficient for the type in the file
+    std::uint64_t number_bytes = sizeof(double);        ///< of one number
+    std::uint64_t stored_bytes = 0;                     ///< of all, compressed or not, or `elsewhere`
     std::shared_ptr<const StoredValues> values;
 };
 
@@ -58,7 +63,7 @@ class InputFile {
     virtual Attributes attributes() const = 0;
 
     /// Throws unless the file has this array of numbers, with three dimensions (named for messages), not
-    /// empty and not absurdly large. If a matrix is allowed, it becomes an array of one sample.
+    /// empty, not absurdly large and not larger than its bytes in the file can be. If a matrix is allowed, it becomes an array of one sample.
     enum class Matrices { refused, allowed };
     InputArray array(const std::string& name, const char* dimensions,
                      Matrices matrices = Matrices::refused) const;

@@ -174,7 +174,7 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     const channels::Geometry geometry = channel.geometry();
     const Eigen::Index key_dim =
         geometry.separate_keys() ? reader.array("key_tokens", token_dimensions).shape[2] : d;
-    const auto read_all_tokens = [&] {
+    const auto read_all_tokens = [&, n = n] {
         result.data.tokens = read_tokens(tokens, ranks);
         if (!geometry.separate_keys()) return;
         const InputArray key_tokens = reader.array("key_tokens", token_dimensions);

@@ -400,6 +400,8 @@ StoredArray NumpyReader::open(const std::string& name, const std::string& title)
                       fmt::format("{}", entry.size));
     StoredArray result;
     result.sizes = header->sizes;
+    result.number_bytes = header->size();
+    result.stored_bytes = entry.comp_size;
     if (header->kind() == 'f' && header->size() <= sizeof(float))
         result.precision = Precision::float_precision;
     result.values = std::make_shared<NumpyValues>(archive_, index, *header);

@@ -51,6 +51,17 @@ Checkpoint read(const std::string& file) {
 
 }  // namespace
 
+void saved::throw_misfit(const std::string& name, double value) {
+    throw_invalid("checkpoint", "of this computation", fmt::format("{} as {}", value, name));
+}
+
+void check_resumed(const char* name, const Eigen::Ref<const linalg::Matrix>& array, Eigen::Index rows,
+                   Eigen::Index columns) {
+    if (array.rows() == rows && array.cols() == columns) return;
+    throw_invalid(fmt::format("resumed {}", name), fmt::format("of shape ({}, {})", rows, columns),
+                  fmt::format("({}, {})", array.rows(), array.cols()));
+}
+
 const linalg::Matrix& SavedState::at(const std::string& name) const {
     const auto found = arrays.find(name);
     if (found == arrays.end()) throw_invalid("checkpoint", "complete", fmt::format("no array '{}'", name));

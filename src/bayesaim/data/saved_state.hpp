@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -7,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "bayesaim/core/outcome.hpp"
 #include "bayesaim/linalg/blas.hpp"
 #include "bayesaim/linalg/overlap.hpp"
 
@@ -21,7 +24,8 @@
 ///   load(state, "descent", descent);
 ///
 /// Parts are numbers, matrices, types with a visit() of their own, and optionals and vectors of parts. Every bit comes
-/// back, also of numbers that are not finite.
+/// back, also of numbers that are not finite. Arrays that do not fit a part throw InvalidArgument; whether parts fit
+/// each other, in shape above all, is for their owner to check (check_resumed).
 namespace bayesaim::data {
 
 struct SavedState {
@@ -64,6 +68,26 @@ concept OneRow = requires {
     requires Part::one_row;
 };
 
+/// "checkpoint must be of this computation, got {value} as {name}"
+[[noreturn]] void throw_misfit(const std::string& name, double value);
+
+/// A number of the file as a part of this type.
+template <Number Part>
+Part number_as(const std::string& name, double value) {
+    if constexpr (std::is_floating_point_v<Part>) {
+        return static_cast<Part>(value);
+    } else {
+        static_assert(!std::is_enum_v<Part> || std::is_same_v<Part, Termination>);
+        double lowest = 0, end = std::ldexp(1.0, std::numeric_limits<Part>::digits);
+        if constexpr (std::is_signed_v<Part>) lowest = -end;
+        if constexpr (std::is_enum_v<Part>) end = static_cast<double>(Termination::stopped) + 1;
+        if (!(value >= lowest && value < end && value == std::floor(value))) throw_misfit(name, value);
+        return static_cast<Part>(value);
+    }
+}
+
+constexpr std::size_t most_items = 1'000'000;  // of a vector
+
 /// Appends the numbers of an item to a column.
 struct ColumnWriter {
     std::vector<double>& numbers;
@@ -90,15 +114,16 @@ struct ColumnReader {
     double take() { return next != end ? *next++ : 0; }
 
     template <class Part>
-    void operator()(const char*, Part& part) {
+    void operator()(const char* name, Part& part) {
         if constexpr (Number<Part>) {
-            part = static_cast<Part>(take());
+            part = number_as<Part>(name, take());
         } else if constexpr (IsOptional<Part>::value) {
             const bool there = take() != 0;
-            if (there || Number<typename Part::value_type>) (*this)("", part.emplace());
+            if (there || Number<typename Part::value_type>) (*this)(name, part.emplace());
             if (!there) part.reset();
         } else {
-            const auto size = std::min<Eigen::Index>(static_cast<Eigen::Index>(take()), linalg::max_layers);
+            const auto size = number_as<unsigned>(name, take());
+            if (size > static_cast<unsigned>(linalg::max_layers)) throw_misfit(name, size);
             part.resize(size, size);
             for (double& number : part.reshaped()) number = take();
         }
@@ -158,10 +183,15 @@ struct Reader {
     void operator()(const std::string& name, Part& part) const {
         const std::string full = prefix + name;
         if constexpr (Number<Part>) {
-            part = static_cast<Part>(state.at(full)(0, 0));
+            part = number_as<Part>(full, state.at(full)(0, 0));
         } else if constexpr (is_matrix<Part>) {
             if (state.has(full)) {
-                part = state.at(full);
+                const linalg::Matrix& array = state.at(full);
+                // The storage of an Overlap has a fixed size.
+                if (Part::MaxRowsAtCompileTime != Eigen::Dynamic &&
+                    (array.rows() > Part::MaxRowsAtCompileTime || array.cols() > Part::MaxColsAtCompileTime))
+                    throw_misfit(full, static_cast<double>(array.rows()));
+                part = array;
             } else {
                 part.resize(0, 0);
             }
@@ -197,6 +227,7 @@ struct Reader {
             if (!state.has(prefix + name + ".count")) return;
             std::size_t count = 0;
             (*this)(name + ".count", count);
+            if (count > most_items) throw_misfit(prefix + name + ".count", static_cast<double>(count));
             for (std::size_t i = 0; i < count; ++i)
                 (*this)(name + "." + std::to_string(i), items.emplace_back());
         }
@@ -214,6 +245,10 @@ template <class Part>
 void load(const SavedState& state, const std::string& name, Part& part) {
     saved::Reader{state, ""}(name, part);
 }
+
+/// Throws InvalidArgument, "resumed weights must be of shape (10, 5), got (10, 4)", unless they are.
+void check_resumed(const char* name, const Eigen::Ref<const linalg::Matrix>& array, Eigen::Index rows,
+                   Eigen::Index columns);
 
 /// A computation that was interrupted.
 struct Checkpoint {

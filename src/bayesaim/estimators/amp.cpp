@@ -158,6 +158,24 @@ Estimates first_estimates(const channels::Geometry& geometry, Laws priors, Eigen
     return first;
 }
 
+/// Throws InvalidArgument unless the loop can go on with these data.
+void check_resumed(const Loop& loop, const data::Dataset& data, const channels::Channel& channel) {
+    const Eigen::Index components = channel.components(), dim = data.tokens->dim(),
+                       samples = data.tokens->samples(), columns = components * channel.pairs();
+    check_at_least("resumed iteration", loop.iteration, 0);
+    for (const Estimates* estimates : {&loop.now, &loop.best}) {
+        check_size("number of resumed estimates", static_cast<long long>(estimates->weights.size()),
+                   components);
+        for (const Matrix& weights : estimates->weights)
+            data::check_resumed("estimate", weights, dim, data.keys().dim());
+        data::check_resumed("error", estimates->error, components, components);
+    }
+    data::check_resumed("onsager", loop.onsager, components, components);
+    data::check_resumed("variance", loop.messages.variance, components, components);
+    for (const channels::Rows* rows : {&loop.messages.omega, &loop.messages.g})
+        data::check_resumed("messages", rows->transpose(), columns, samples);
+}
+
 /// The smallest eigenvalue of the correlations between layers; 0 if a layer has no variance.
 double independence(const Overlap& covariance) {
     if (!covariance.allFinite() || !(covariance.diagonal().minCoeff() > 0)) return 0;
@@ -208,8 +226,7 @@ AmpResult run_amp(const data::Dataset& data, Laws priors, const channels::Channe
     Loop loop;
     if (options.resume) {
         data::load(*options.resume, "amp", loop);
-        check_size("rows of the resumed messages", loop.messages.g.rows(), data.tokens->samples());
-        check_size("dimension of the resumed estimates", loop.now.weights.at(0).rows(), data.tokens->dim());
+        check_resumed(loop, data, channel);
     } else {
         loop.now = first_estimates(geometry, priors, data.tokens->dim(), data.keys().dim(), options);
         loop.best = loop.now;

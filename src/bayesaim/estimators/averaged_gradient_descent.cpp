@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/data/saved_state.hpp"
 #include "bayesaim/linalg/matrix_sum.hpp"
 
 namespace bayesaim::estimators {
@@ -75,9 +76,13 @@ AveragedGradientDescentResult run_averaged_gradient_descent(const data::Dataset&
     descents = options.resume;
     const int factors = channel.geometry().symmetric() ? 1 : 2;
     for (const Descent& descent : descents) {
-        check_size("rows of a resumed student", descent.weights.rows(), data.tokens->dim());
         check_size("factors of a resumed student", descent.factors, factors);
-        check_size("columns of a resumed student", descent.weights.cols(), options.descent.width * factors);
+        check_between("step of a resumed student", descent.step, 0, options.descent.max_steps);
+        const Eigen::Index dim = data.tokens->dim(), columns = options.descent.width * factors;
+        const bool adam = options.descent.optimizer == Optimizer::adam;
+        data::check_resumed("student", descent.weights, dim, columns);
+        for (const linalg::Matrix* moment : {&descent.first_moment, &descent.second_moment})
+            data::check_resumed("moment", *moment, adam ? dim : 0, adam ? columns : 0);
     }
     if (descents.empty()) {
         descents.resize(static_cast<std::size_t>(options.starts));

@@ -100,7 +100,7 @@ class Trainer {
         const Eigen::Index dim = data.tokens->dim();
         if (options.resume) {
             data::load(*options.resume, "erm", training_);
-            check_size("dimension of the resumed estimate", training_.estimate.rows(), dim);
+            check_resumed(dim);
         } else {
             training_.estimate = options.initial_estimate.value_or(Matrix::Zero(dim, dim));
         }
@@ -138,6 +138,19 @@ class Trainer {
     }
 
   private:
+    void check_resumed(Eigen::Index dim) const {
+        data::check_resumed("estimate", training_.estimate, dim, dim);
+        if (const auto& passing = training_.passing) {
+            data::check_resumed("variance", passing->messages.variance, 1, 1);
+            for (const channels::Rows* rows : {&passing->messages.omega, &passing->messages.g})
+                data::check_resumed("messages", rows->transpose(), loss_.pairs(), data_.tokens->samples());
+        }
+        if (const auto& descending = training_.descending) {
+            data::check_resumed("point", descending->point, dim, dim);
+            check_positive("resumed lipschitz", descending->lipschitz);
+        }
+    }
+
     Shrunk shrink(const Matrix& r, double curvature) {
         if (options_.penalty == Penalty::frobenius) {
             const double factor = curvature / (curvature + options_.regularization);

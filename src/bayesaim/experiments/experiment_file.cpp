@@ -9,10 +9,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+// It asserts what a file can violate, "[=", and then complains about it all the same.
+#define TOML_ASSERT(expr) static_assert(true)
 #include <toml++/toml.h>
 
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
+#include "bayesaim/core/input_file.hpp"
 #include "bayesaim/core/table.hpp"
 #include "bayesaim/experiments/estimator_table.hpp"
 #include "bayesaim/experiments/grid.hpp"
@@ -20,14 +23,14 @@
 namespace bayesaim::experiments {
 namespace {
 
-constexpr std::size_t most_tasks = 10'000'000;
-
 /// The place of an error: "study.toml:3:9: " goes before its message.
 struct Source {
     std::string name;
+    std::size_t most_points;
 
     [[noreturn]] void reject(const toml::source_position& where, const std::string& message) const {
-        throw InvalidArgument(fmt::format("{}:{}:{}: {}", name, where.line, where.column, message));
+        throw InvalidArgument(
+            printable(fmt::format("{}:{}:{}: {}", name, where.line, where.column, message)));
     }
     [[noreturn]] void reject(const toml::node& node, const std::string& message) const {
         reject(node.source().begin, message);
@@ -180,7 +183,7 @@ void expand_seeds(const Source& source, Block& block) {
         return;
     }
     const auto* count = block.seeds->as_integer();
-    if (!count || count->get() < 1 || count->get() > static_cast<std::int64_t>(most_tasks)) {
+    if (!count || count->get() < 1 || static_cast<std::uint64_t>(count->get()) > source.most_points) {
         source.reject(*block.seeds,
                       fmt::format("seeds must be how many (at least 1) or a list of seeds, got {}",
                                   describe(*block.seeds)));
@@ -205,9 +208,8 @@ struct Expansion {
     /// Adds the tasks that differ from this one in the settings from the index-th on.
     void choose(std::size_t index, Task task) const {
         if (index == setting_table().size()) {
-            if (tasks.size() >= most_tasks) {
-                source.reject(table, fmt::format("a study must have at most {} points", most_tasks));
-            }
+            if (tasks.size() >= source.most_points)
+                source.reject(table, fmt::format("a study must have at most {} points", source.most_points));
             tasks.push_back(std::move(task));
             return;
         }
@@ -294,8 +296,8 @@ void add_run(const Source& source, const toml::table& table, const std::filesyst
 }  // namespace
 
 Experiment parse_experiment(std::string_view text, const std::string& source_name,
-                            const std::filesystem::path& directory) {
-    const Source source{source_name};
+                            const std::filesystem::path& directory, std::size_t most_points) {
+    const Source source{source_name, most_points};
     toml::table file;
     try {
         file = toml::parse(text);

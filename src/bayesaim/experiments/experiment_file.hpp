@@ -30,9 +30,10 @@ struct Experiment {
 ///
 /// A value may be a number, a list of numbers or the text of a Grid, in which `x` is the strong-recovery
 /// threshold of each point. `seeds` is a count, from `seed` on, or a list.
-/// Throws InvalidArgument: "study.toml:3:9: width must be ...". File names in it are relative to `directory`.
+/// Throws InvalidArgument: "study.toml:3:9: width must be ...". File names in it are relative to `directory`. A study of more
+/// points than `most_points` is refused; a million take about a gigabyte.
 Experiment parse_experiment(std::string_view text, const std::string& source,
-                            const std::filesystem::path& directory = {});
+                            const std::filesystem::path& directory = {}, std::size_t most_points = 1'000'000);
 
 /// The same from a file. Without `name` in it, the study is named after the file, without extension.
 Experiment read_experiment(const std::filesystem::path& file);

@@ -122,6 +122,17 @@ std::string summary_line(const Group& group) {
                        cell(value(numerics::mean_of(iterations))), status);
 }
 
+/// use(record), for a record whose checksum is right. Another program may have written it.
+template <class Use>
+auto with_record(const std::string& payload, Use use) {
+    try {
+        return use(Json::parse(payload));
+    } catch (const Json::exception&) {
+        throw_invalid("record of the run store", "a task with its outcome",
+                      fmt::format("'{}'", payload.substr(0, 80)));
+    }
+}
+
 }  // namespace
 
 std::string Shard::text() const { return fmt::format("{}/{}", index, count); }
@@ -166,7 +177,7 @@ std::string payload(const Task& task, const Outcome& outcome) {
 }
 
 Outcome outcome_of(const std::string& payload) {
-    return outcome_from_json(Json::parse(payload).at("outcome"));
+    return with_record(payload, [](const Json& record) { return outcome_from_json(record.at("outcome")); });
 }
 
 std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& records) {
@@ -176,9 +187,10 @@ std::vector<Point> points_of(const Experiment& experiment, const StoredRecords& 
         points.push_back({task});
         const auto found = records.payloads.find(key(task));
         if (found == records.payloads.end()) continue;
-        const Json record = Json::parse(found->second);
-        if (record.at("task") != to_json(task, false)) continue;  // another task with the same key
-        points.back().outcome = outcome_from_json(record.at("outcome"));
+        with_record(found->second, [&](const Json& record) {
+            if (record.at("task") == to_json(task, false))  // otherwise another task with the same key
+                points.back().outcome = outcome_from_json(record.at("outcome"));
+        });
     }
     return points;
 }

@@ -31,8 +31,9 @@ void draw(const PhaseFigure& figure, const std::filesystem::path& output) {
     if (figure.log_width) script += "set logscale y\n";
     script += "splot $map using 1:2:3 notitle";
     // The key stands below the map: on the map, the text may leave the picture or meet its own colour.
-    if (std::ranges::any_of(figure.line_alpha,
-                            [&](double x) { return x >= *low_alpha && x <= *high_alpha; })) {
+    if (std::ranges::any_of(figure.line_alpha, [low = *low_alpha, high = *high_alpha](double x) {
+            return x >= low && x <= high;
+        })) {
         script = "set key at screen 0.8,screen 0.05 right samplen 2\n" + script +
                  fmt::format(", $line using 1:2:(0) with lines lw 2.5 lc rgb '{}' title 'strong recovery'",
                              colour::vermilion);

@@ -38,8 +38,17 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
     check_positive("noise variance", noise_variance);
     check_between("noise variance", noise_variance, 1e-30, 1e30);
     if (law.aspect() != 1) throw_invalid("aspect of the law of a free convolution", "1", law.aspect());
+    check_between("variance of the law", law.variance(), 0, 1e60);  // its square must be a number
     if (take_known_bulks()) return;
     find_bulks();
+    // Double precision does not resolve the bulk of an atom of next to no weight.
+    const bool lost_bulks =
+        std::erase_if(bulks_, [](const Bulk& bulk) { return !(bulk.u.high > bulk.u.low); }) > 0;
+    const auto check_mass = [&] {
+        constexpr double lost = 1e-3;
+        if (!(std::abs(mass() - 1) < lost))
+            throw_invalid("noise variance", "one at which this spectrum can be resolved", noise_variance);
+    };
     const auto jumps = [&](const Bulk& bulk) {
         constexpr double small = 0.03;  // a jump shows if D^{1/2} is below this part of a bulk
         return law.jumps_at_ends() && std::sqrt(noise_) < small * (bulk.u.high - bulk.u.low);
@@ -56,12 +65,15 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
     // The mass is known to be 1. It exposes a rule that only looks converged.
     if (!converged || std::abs(mass() - 1) > 10 * tolerance) {
         nodes_.clear();
+        bool ended = true;
         for (Bulk& bulk : bulks_) {
             bulk.first = nodes_.size();
-            add_adaptive_rule(bulk);
+            ended &= add_adaptive_rule(bulk);
             bulk.last = nodes_.size();
         }
+        if (!ended) check_mass();
     }
+    if (lost_bulks) check_mass();
 }
 
 /// Returns false if the law knows none, or if their mass is not 1.
@@ -224,7 +236,8 @@ double FreeConvolution::mmse() const {
 }
 
 double FreeConvolution::mmse_derivative() const {
-    if (noise_ > 100 * law_->variance()) return derivative_by_double_sum();
+    constexpr std::size_t many = 5000;  // for a sum over pairs
+    if (noise_ > 100 * law_->variance() && nodes_.size() < many) return derivative_by_double_sum();
     double sum = 0;
     for (const Node& node : nodes_) sum += node.weight * node.v * node.v * node.v;
     return 1 - 8 / (3 * pi * noise_ * noise_) * sum;
@@ -405,6 +418,10 @@ ErrorPoint error_point(const SpectralLaw& law, double noise_variance) {
     check_positive("noise variance", noise_variance);
     check_between("noise variance", noise_variance, 1e-30, 1e30);
     if (const auto known = law.known_error(noise_variance)) return *known;
+    // mmse = Var - Var^2/D + .., and the other terms have no digits here.
+    constexpr double large = 1e18;
+    if (const double ratio = law.variance() / noise_variance; ratio < 1 / large)
+        return {law.variance(), ratio * ratio};
     const FreeConvolution spectrum(law, noise_variance);
     return {spectrum.mmse(), spectrum.mmse_derivative()};
 }

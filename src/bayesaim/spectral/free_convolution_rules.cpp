@@ -208,7 +208,11 @@ bool FreeConvolution::add_graded_rule(const Bulk& bulk) {
     return true;
 }
 
-void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
+/// Returns false if the panels of this bulk could not be halved as often as they should: where round-off hides their
+/// convergence, they would be halved for ever.
+bool FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
+    constexpr int most_halvings = 4000, least_halvings = 200;
+    int halvings = std::max(most_halvings / static_cast<int>(bulks_.size()), least_halvings);
     std::vector<double> stops{0};
     for (const Singularity& singularity : bulk.singularities) {
         if (singularity.theta > 0 && singularity.theta < pi) stops.push_back(singularity.theta);
@@ -234,9 +238,10 @@ void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
         const double step = (stops[k + 1] - stops[k]) / panels;
         for (int i = 0; i < panels; ++i) {
             const double low = stops[k] + i * step, high = i + 1 < panels ? low + step : stops[k + 1];
-            add_panels(bulk.u, low, high, panel(bulk.u, low, high, {}), 0, nodes_);
+            halvings = add_panels(bulk.u, low, high, panel(bulk.u, low, high, {}), 0, halvings, nodes_);
         }
     }
+    return halvings > 0;
 }
 
 /// Gauss-Legendre in theta. The heights are guessed by interpolation from nodes of a wider panel, if there
@@ -264,10 +269,10 @@ std::vector<FreeConvolution::Node> FreeConvolution::panel(const Interval& u, dou
     return nodes;
 }
 
-/// A panel is halved until the sum of its halves agrees with the whole.
-void FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high,
-                                 const std::vector<Node>& whole, int depth,
-                                 std::vector<Node>& nodes) const {
+/// A panel is halved until the sum of its halves agrees with the whole. Returns how many of the halvings are left.
+int FreeConvolution::add_panels(const Interval& u, double theta_low, double theta_high,
+                                const std::vector<Node>& whole, int depth, int halvings,
+                                std::vector<Node>& nodes) const {
     constexpr int deepest = 40;
     const double middle = 0.5 * (theta_low + theta_high), tolerance = quadrature_tolerance(u);
     const auto left = panel(u, theta_low, middle, whole), right = panel(u, middle, theta_high, whole);
@@ -281,13 +286,14 @@ void FreeConvolution::add_panels(const Interval& u, double theta_low, double the
     add(left, 1);
     add(right, 1);
     add(whole, -1);
-    if (depth == deepest || std::max(std::abs(difference[0]), std::abs(difference[1])) <= tolerance) {
+    const bool agree = std::max(std::abs(difference[0]), std::abs(difference[1])) <= tolerance;
+    if (agree || depth == deepest || halvings == 0) {
         nodes.insert(nodes.end(), left.begin(), left.end());
         nodes.insert(nodes.end(), right.begin(), right.end());
-    } else {
-        add_panels(u, theta_low, middle, left, depth + 1, nodes);
-        add_panels(u, middle, theta_high, right, depth + 1, nodes);
+        return halvings;
     }
+    halvings = add_panels(u, theta_low, middle, left, depth + 1, halvings - 1, nodes);
+    return add_panels(u, middle, theta_high, right, depth + 1, halvings, nodes);
 }
 
 }  // namespace bayesaim::spectral

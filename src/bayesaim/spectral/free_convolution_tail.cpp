@@ -22,7 +22,8 @@ void FreeConvolution::for_each_beyond(const Bulk& bulk, double x, bool above, Fu
     const double theta = 2 * std::asin(std::sqrt(std::clamp(part, 0.0, 1.0)));
     const double from = above ? theta : 0, to = above ? pi : theta;
     std::vector<Node> nodes;
-    add_panels(bulk.u, from, to, panel(bulk.u, from, to, {begin, end}), 0, nodes);
+    constexpr int most_halvings = 1000;
+    add_panels(bulk.u, from, to, panel(bulk.u, from, to, {begin, end}), 0, most_halvings, nodes);
     std::for_each(nodes.begin(), nodes.end(), f);
 }
 

@@ -174,7 +174,7 @@ Violations mmse(const Prior& prior, const Options& options) {
             return {spectrum.mmse(), spectrum.mmse_derivative(), spectrum.mass()};
         }();
         const double ratio = error / noise;
-        const auto expect = [&](bool holds, const char* what) {
+        const auto expect = [&, error = error](bool holds, const char* what) {
             if (!holds)
                 lines.push_back(fmt::format("{} at noise variance {:g}, mmse {:.8g}", what, noise, error));
         };

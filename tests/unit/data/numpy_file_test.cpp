@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -365,6 +366,20 @@ TEST_F(NumpyFile, OneArrayAloneIsNoDataset) {
     expect_refused(file, "data.npz', one array alone (numpy.savez writes several)");
     std::filesystem::remove(file);
     expect_refused(file, "cannot read dataset '");
+}
+
+// Header and directory agree on 1.6 GB that the file does not have.
+TEST_F(NumpyFile, SizesBeyondTheFileAreRefusedBeforeTheMemoryIsTaken) {
+    const std::string file = write_with("tokens", npy("<f8", "(1000, 2, 100000)", bytes_of(tokens_)));
+    std::string bytes = read_whole("file", file);
+    const std::uint32_t said = 1'600'000'000 + 128;
+    for (std::size_t at = bytes.find("PK\1\2"); at != std::string::npos; at = bytes.find("PK\1\2", at + 1)) {
+        if (bytes.compare(at + 46, 10, "tokens.npy") != 0) continue;
+        std::memcpy(bytes.data() + at + 20, &said, sizeof said);  // compressed size
+        std::memcpy(bytes.data() + at + 24, &said, sizeof said);
+    }
+    std::ofstream(file, std::ios::binary) << bytes;
+    expect_refused(file, "array tokens must be stored as a whole, got (1000, 2, 100000) in");
 }
 
 }  // namespace

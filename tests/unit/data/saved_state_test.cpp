@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/estimators/gradient_descent.hpp"
 
 #include "support/expect_invalid.hpp"
@@ -128,6 +129,28 @@ TEST(SavedState, RefusesADamagedFile) {
     std::string flipped = whole;
     flipped[place] = static_cast<char>(flipped[place] ^ 1);
     refuse(flipped);
+}
+
+// A file whose checksum is right, but whose numbers no run of ours wrote. Read as they are, they would be written beyond the
+// storage of an Overlap, index a table of names, or ask for any number of items.
+TEST(SavedState, RefusesNumbersThatDoNotFitTheirParts) {
+    const auto refuse = [](const std::string& name, const linalg::Matrix& array, auto part,
+                           const std::string& message) {
+        data::SavedState state;
+        state.arrays[name] = array;
+        test::expect_invalid([&] { load(state, "part", part); }, message);
+    };
+    using linalg::Matrix;
+    refuse("part", Matrix::Zero(20, 20), linalg::Overlap(),
+           "checkpoint must be of this computation, got 20 as part");
+    refuse("part", Matrix::Constant(1, 1, 5), Termination::stopped, "got 5 as part");
+    refuse("part", Matrix::Constant(1, 1, std::nan("")), 0, "got nan as part");
+    refuse("part", Matrix::Constant(1, 1, -1), std::uint64_t{0}, "got -1 as part");
+    refuse("part", Matrix::Constant(1, 1, 3e9), 0, "got 3000000000 as part");
+    refuse("part", Matrix::Constant(1, 1, 0.5), 0, "got 0.5 as part");
+    refuse("part.count", Matrix::Constant(1, 1, 1e15), std::vector<Matrix>(), "as part.count");
+    refuse("part", Matrix::Constant(9, 1, -3), std::vector<AmpIteration>(), "got -3 as self_overlap");
+    refuse("part", Matrix::Constant(9, 1, 9), std::vector<AmpIteration>(), "got 9 as self_overlap");
 }
 
 TEST(SavedState, SaysWhichFileCannotBeReadOrWritten) {

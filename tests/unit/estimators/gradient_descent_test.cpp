@@ -164,6 +164,14 @@ TEST_F(GradientDescentTest, ResumesOnlyStudentsOfItsGeometry) {
     averaged.resume[0].factors = 1;
     test::expect_invalid([&] { run_averaged_gradient_descent(problem.data, *channel, averaged, pool); },
                          "factors of a resumed student must be of size 2, got 1");
+    averaged.resume[0].factors = 2;
+    averaged.resume[0].step = options.max_steps + 1;  // it would never be the last one
+    test::expect_invalid([&] { run_averaged_gradient_descent(problem.data, *channel, averaged, pool); },
+                         "step of a resumed student must be between 0 and");
+    averaged.resume[0].step = 0;
+    averaged.resume[0].first_moment.resize(1, 1);
+    test::expect_invalid([&] { run_averaged_gradient_descent(problem.data, *channel, averaged, pool); },
+                         "resumed moment must be of shape");
 }
 
 /// With a student that hardly moves, the batches of one epoch together are all samples once.

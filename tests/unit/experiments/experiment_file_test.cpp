@@ -189,6 +189,24 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"estimator = \n", "study.toml:1:13: "}, Mistake{"alpha = 1\nalpha = 2\n", "study.toml:2:"},
         Mistake{"", "estimator is missing"}));
 
+TEST(ExperimentFile, StudiesOfTooManyPointsAreRefused) {
+    test::expect_invalid(
+        [] { parse_experiment("estimator = \"amp\"\nalpha = 0.1\nseeds = 1000001\n", "s.toml"); },
+        "s.toml:3:9: seeds must be how many");
+    const std::string square = "estimator = \"theory\"\nalpha = \"0.1:1:4\"\nwidth = \"0.1:1:4\"\n";
+    EXPECT_EQ(parse_experiment(square, "s.toml", {}, 16).tasks.size(), 16U);
+    test::expect_invalid([&] { parse_experiment(square, "s.toml", {}, 15); },
+                         "a study must have at most 15 points");
+}
+
+// A header without a name was an assertion of toml++ in debug builds; a text of several lines made a message of several.
+TEST(ExperimentFile, MessagesHaveOneLine) {
+    test::expect_invalid([] { parse_experiment("[= 1\n", "s.toml"); }, "s.toml:1:2: ");
+    test::expect_invalid([] { parse_experiment("estimator = \"a\\nb\"\nalpha = 1\n", "s.toml"); },
+                         "got 'a?b'");
+    test::expect_invalid([] { parse_experiment("\"a\\nb\" = 1\n", "s.toml"); }, "unknown key 'a?b'");
+}
+
 TEST(ExperimentFile, TheoryMayHaveNoData) {
     EXPECT_EQ(parse("estimator = 'theory'\nalpha = 0\n").tasks[0].alpha, 0);
     EXPECT_EQ(parse("estimator = 'theory'\nwidth = 0.5\nalpha = '0x:1x:3'\n").tasks[0].alpha, 0);

@@ -6,11 +6,13 @@
 #include <fstream>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include "bayesaim/core/files.hpp"
+#include "bayesaim/experiments/results.hpp"
 
 #include "support/expect_invalid.hpp"
 #include "support/temporary_file.hpp"
@@ -158,6 +160,18 @@ TEST(RunStore, AWriteCutShortLeavesTheRecordsBefore) {
 TEST(Fingerprint, IsFnv1aOf64Bits) {
     EXPECT_EQ(fingerprint(""), "cbf29ce484222325");
     EXPECT_EQ(fingerprint("foobar"), "85944171f73967e8");  // published test vector
+}
+
+// Their checksum is right, so that nothing tells them from records of ours but their content.
+TEST(RunStore, RecordsOfAnotherProgramAreRefused) {
+    const Experiment study = parse_experiment("estimator = \"theory\"\nalpha = 0.1\n", "s.toml");
+    for (const char* payload : {"no JSON", "{}", R"({"outcome": 1})", "[]"}) {
+        StoredRecords records;
+        records.payloads[key(study.tasks[0])] = payload;
+        test::expect_invalid([&] { points_of(study, records); },
+                             fmt::format("must be a task with its outcome, got '{}'", payload));
+        test::expect_invalid([&] { outcome_of(payload); }, "record of the run store must be");
+    }
 }
 
 }  // namespace

@@ -198,6 +198,16 @@ TEST(BilinearCurve, HasTheErrorOfLargeNoise) {
     }
 }
 
+// Round-off hides the convergence of panels there: they were halved for minutes.
+TEST(BilinearLaw, NoiseThatHidesTheLawHasItsLimitOrAnError) {
+    const BilinearLaw law(0.5);
+    const ErrorPoint limit = error_point(law, 1e29);
+    EXPECT_EQ(limit.error, 1);
+    EXPECT_NEAR(limit.slope, 1e-58, 1e-70);
+    test::expect_invalid([&] { FreeConvolution(law, 1e29); },
+                         "noise variance must be one at which this spectrum can be resolved, got 1e+29");
+}
+
 TEST(BilinearLaw, RefusesWidthsThatAreNone) {
     test::expect_invalid([] { BilinearLaw{-1}; }, "width must be positive and finite, got -1");
     test::expect_invalid([] { BilinearLaw{1e9}; }, "width must be between 1e-06 and 1e+06, got 1000000000");

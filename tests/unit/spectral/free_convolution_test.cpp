@@ -243,5 +243,21 @@ TEST(FreeConvolution, BadInputIsNamed) {
                          "inverse noise variance must be non-negative and finite, got nan");
 }
 
+TEST(FreeConvolution, RefusesLawsWhoseNumbersOverflow) {
+    const std::vector<double> far = {-1e80, 1e80};
+    const AtomicLaw law(far);
+    test::expect_invalid([&] { FreeConvolution(law, 1); }, "variance of the law must be between 0 and 1e+60");
+}
+
+// The bulks of the light atoms have no width in double precision; they made the error NaN.
+TEST(FreeConvolution, AtomsOfNextToNoWeightDoNotMatter) {
+    const std::vector<double> values = {1, 2, -1}, weights = {5e-20, 1, 1e-19};
+    const AtomicLaw law(values, weights);
+    const FreeConvolution spectrum(law, 1e-12);
+    EXPECT_NEAR(spectrum.mass(), 1, 1e-9);
+    EXPECT_GE(spectrum.mmse(), 0);
+    EXPECT_LE(spectrum.mmse(), 1e-12);
+}
+
 }  // namespace
 }  // namespace bayesaim::spectral
