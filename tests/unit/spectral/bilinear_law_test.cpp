@@ -103,7 +103,8 @@ TEST(BilinearLaw, UnderNoiseTheDensityIsThatOfTheQuartic) {
                     for (int i = 0; i < 4; ++i) companion(i, 3) = -c[i];
                     for (int i = 1; i < 4; ++i) companion(i, i - 1) = 1;
                     std::complex<double> g = 0;
-                    for (const auto& root : Eigen::EigenSolver<Eigen::Matrix4d>(companion).eigenvalues())
+                    const Eigen::EigenSolver<Eigen::Matrix4d> solver(companion);
+                    for (const auto& root : solver.eigenvalues())
                         g = root.imag() < g.imag() ? root : g;
                     const SpectrumPoint point = spectrum.at(w);
                     EXPECT_NEAR(point.density, -g.imag() / std::numbers::pi, 1e-11)
