@@ -38,7 +38,8 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
     check_positive("noise variance", noise_variance);
     check_between("noise variance", noise_variance, 1e-30, 1e30);
     if (law.aspect() != 1) throw_invalid("aspect of the law of a free convolution", "1", law.aspect());
-    check_between("variance of the law", law.variance(), 0, 1e60);  // its square must be a number
+    if (law.variance() != 0)  // its square must be a number
+        check_between("variance of the law", law.variance(), 1e-60, 1e60);
     if (take_known_bulks()) return;
     find_bulks();
     // Double precision does not resolve the bulk of an atom of next to no weight.

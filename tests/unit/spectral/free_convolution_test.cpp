@@ -246,7 +246,7 @@ TEST(FreeConvolution, BadInputIsNamed) {
 TEST(FreeConvolution, RefusesLawsWhoseNumbersOverflow) {
     const std::vector<double> far = {-1e80, 1e80};
     const AtomicLaw law(far);
-    test::expect_invalid([&] { FreeConvolution(law, 1); }, "variance of the law must be between 0 and 1e+60");
+    test::expect_invalid([&] { FreeConvolution(law, 1); }, "variance of the law must be between 1e-60 and 1e+60");
 }
 
 // The bulks of the light atoms have no width in double precision; they made the error NaN.
