@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Runs the code cells of every notebook, and the code of docs/python.md, in order, in a process of their own."""
+"""Runs the code cells of every notebook in order, in a process of their own."""
 import json
-import os
 import pathlib
-import re
-import textwrap
 
 import pytest
 
@@ -32,11 +29,3 @@ def test_notebook_runs(script, notebook, tmp_path):
     cells = list(code_of(notebook))
     assert 4 <= len(cells) <= 10
     script(STRICT + "\n".join(cells), tmp_path)
-
-
-def test_the_guide_runs(script, tmp_path):
-    text = (pathlib.Path(os.environ["BAYESAIM_SOURCE_DIR"]) / "docs" / "python.md").read_text()
-    blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)]
-    code = [block for block in blocks if not block.lstrip().startswith("pip install")]
-    assert len(code) == len(blocks) - 1 == 7
-    script(STRICT + "\n".join([*code, "bayesaim.theory(TwoLevels(), channel, 0.1)"]), tmp_path)

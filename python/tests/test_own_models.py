@@ -197,7 +197,7 @@ def test_mistakes_in_laws_are_named(method, returned, text):
     with pytest.raises(TypeError) as error:
         bayesaim.prior_free_entropy(wrong, 1.0)
     assert str(error.value) == text
-    with pytest.raises(TypeError, match="^a law needs a method centred_support$"):
+    with pytest.raises(TypeError, match="^a law needs a method variance$"):
         bayesaim.mmse(type("Empty", (bayesaim.SpectralLaw,), {})(), 1.0)
 
 

@@ -25,6 +25,9 @@ struct Line {
     channels::ChannelOptions options;
     double alpha;
     double damping = 0.5;
+    friend std::ostream& operator<<(std::ostream& out, const Line& line) {
+        return out << line.channel << ' ' << to_string(line.options.attention) << " alpha " << line.alpha;
+    }
 };
 
 model::Model model_of(const Line& line) {

@@ -127,18 +127,19 @@ TEST_F(Documentation, BashOffersAnOptionOnce) {
 
 /// The message about a wrong value lists the right ones: completion offers these, no more and no fewer.
 TEST_F(Documentation, ValuesAreThoseThatTheProgramTakes) {
-    const std::map<std::string, std::string> least = {{"theory", "--alpha 0.1"},
-                                                      {"threshold", ""},
-                                                      {"phase", "--alpha 0.1 --width 0.5"},
-                                                      {"samples", "--target-error 0.1"},
-                                                      {"amp", "--alpha 0.1 --dim 4"},
-                                                      {"gd", "--alpha 0.1 --dim 4"},
-                                                      {"erm", "--alpha 0.1 --dim 4 --regularization 0.1"},
-                                                      {"spectrum", "--noise-variance 1"},
-                                                      {"denoise", "--noise-variance 1 --dim 4"},
-                                                      {"generate", "--alpha 0.1 --dim 4 --output /dev/null"},
-                                                      {"fit", "/dev/null --output /dev/null"},
-                                                      {"plot", "/dev/null"}};
+    const std::map<std::string, std::string> least = {
+        {"theory", "--alpha 0.1"},
+        {"threshold", ""},
+        {"phase", "--alpha 0.1 --width 0.5"},
+        {"samples", "--target-error 0.1"},
+        {"amp", "--alpha 0.1 --dim 4"},
+        {"gd", "--alpha 0.1 --dim 4"},
+        {"erm", "--alpha 0.1 --dim 4 --regularization 0.1"},
+        {"spectrum", "--noise-variance 1"},
+        {"denoise", "--noise-variance 1 --dim 4"},
+        {"generate", "--alpha 0.1 --dim 4 --output " + file("new.h5")},
+        {"fit", "/dev/null --output " + file("new.h5")},
+        {"plot", "/dev/null"}};
     const std::map<std::string, std::string> also = {{"--loss", " --estimator erm --regularization 0.1"},
                                                      {"--penalty", " --estimator erm --regularization 0.1"}};
     const Words free = {// a number, or this word; or a list of words; or a name that the run directory has
