@@ -38,6 +38,18 @@ AtomicLaw::AtomicLaw(std::span<const double> positions, std::span<const double> 
     }
     mean_ = std::inner_product(positions_.begin(), positions_.end(), weights_.begin(), 0.0);
     for (double& x : positions_) x -= mean_;
+    // Next to a mean of 1e20, atoms at 2 and 5 are one.
+    std::size_t last = 0;
+    for (std::size_t i = 1; i < positions_.size(); ++i) {
+        if (positions_[i] == positions_[last]) {
+            weights_[last] += weights_[i];
+        } else {
+            positions_[++last] = positions_[i];
+            weights_[last] = weights_[i];
+        }
+    }
+    positions_.resize(last + 1);
+    weights_.resize(last + 1);
     for (std::size_t i = 0; i < positions_.size(); ++i)
         variance_ += weights_[i] * positions_[i] * positions_[i];
 }

@@ -218,6 +218,15 @@ TEST(AtomicLaw, SortsAndMergesAtoms) {
     EXPECT_DOUBLE_EQ(support[2].low, 1.75);
 }
 
+/// Found by fuzzing: the atoms at 2, 5 and 300 were three equal places of the support.
+TEST(AtomicLaw, MergesAtomsThatTheMeanMakesEqual) {
+    const AtomicLaw law(std::vector<double>{5, 2, 2, -3e22, 300});
+    const auto support = law.centred_support();
+    ASSERT_EQ(support.size(), 2);
+    EXPECT_LT(support[0].high, support[1].low);
+    EXPECT_NEAR(law.atomic_concentration(), 0.2 * 0.2 + 0.8 * 0.8, 1e-15);
+}
+
 TEST(AtomicLaw, QuantilesInvertTheDistribution) {
     const std::vector<double> positions{3, 1, 2}, weights{0.25, 0.5, 0.25};
     const AtomicLaw law(positions, weights);
