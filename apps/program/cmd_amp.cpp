@@ -34,10 +34,11 @@ struct Learned {
 
 struct Arguments : CommonArguments {
     ModelArguments model;
-    std::string alpha, storage = "memory", precision = "double", initial = "mean", record;
+    std::string alpha, initial = "mean", record;
     int dim = 100, seeds = 1, test_samples = 0;
     std::string learn;
     Learned learned{};  // what --learn says
+    TokenArguments tokens;
     AmpArguments amp;
     CheckpointArguments checkpoint;
     bool dry_run = false;
@@ -246,10 +247,7 @@ int plan(const Arguments& arguments, const model::Model& model, const std::vecto
 }
 
 int run(Arguments arguments) {
-    data::SyntheticOptions synthetic;
-    synthetic.dim = arguments.dim;
-    synthetic.storage = data::parse_token_storage("--token-storage", arguments.storage);
-    synthetic.precision = data::parse_precision("--precision", arguments.precision);
+    data::SyntheticOptions synthetic = arguments.tokens.synthetic(arguments.dim);
     check_one_of("--initial", arguments.initial, {"mean", "prior", "informed"});
     arguments.amp.check();
     arguments.checkpoint.check();
@@ -272,8 +270,8 @@ int run(Arguments arguments) {
                                  {"dim", arguments.dim},
                                  {"seed", arguments.seed},
                                  {"seeds", arguments.seeds},
-                                 {"token_storage", arguments.storage},
-                                 {"precision", arguments.precision},
+                                 {"token_storage", arguments.tokens.storage},
+                                 {"precision", arguments.tokens.precision},
                                  {"initial", arguments.initial},
                                  {"test_samples", arguments.test_samples}});
     arguments.amp.describe(report.configuration);
@@ -347,12 +345,7 @@ void add_amp(Program& program) {
         .text("--initial", arguments.initial,
               "start: mean (kappa1 I), prior (a draw, as in the paper) or informed (the truth)")
         .values({"mean", "prior", "informed"});
-    command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)")
-        .values({"memory", "regenerate"});
-    command
-        .text("--precision", arguments.precision,
-              "precision of the tokens and of products with them: double or float")
-        .values({"double", "float"});
+    arguments.tokens.add_to(command);
     arguments.checkpoint.add_to(command, "iterations");
     command.flag("--dry-run", arguments.dry_run,
                  "only estimate memory of a rank, operations and seconds, from trials of a few samples");

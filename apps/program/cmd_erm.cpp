@@ -21,8 +21,9 @@ namespace {
 struct Arguments : CommonArguments {
     ModelArguments model;
     ErmArguments erm;
-    std::string alpha, storage = "memory", precision = "double", solver = "automatic", record;
+    std::string alpha, solver = "automatic", record;
     int dim = 100, seeds = 1, test_samples = 0;
+    TokenArguments tokens;
     estimators::ErmOptions training;
     CheckpointArguments checkpoint;
 };
@@ -135,10 +136,7 @@ Record summarise(const Arguments& arguments, const std::vector<Run>& runs, const
 }
 
 int run(Arguments arguments) {
-    data::SyntheticOptions synthetic;
-    synthetic.dim = arguments.dim;
-    synthetic.storage = data::parse_token_storage("--token-storage", arguments.storage);
-    synthetic.precision = data::parse_precision("--precision", arguments.precision);
+    data::SyntheticOptions synthetic = arguments.tokens.synthetic(arguments.dim);
     estimators::ErmOptions& training = arguments.training;
     training.solver = estimators::parse_solver("--solver", arguments.solver);
     check_positive("--tolerance", training.tolerance);
@@ -178,8 +176,8 @@ int run(Arguments arguments) {
                                  {"tolerance", training.tolerance},
                                  {"damping", training.damping},
                                  {"max_iterations", training.max_iterations},
-                                 {"token_storage", arguments.storage},
-                                 {"precision", arguments.precision},
+                                 {"token_storage", arguments.tokens.storage},
+                                 {"precision", arguments.tokens.precision},
                                  {"test_samples", arguments.test_samples}});
 
     RunFile<Run> store(arguments.checkpoint, report);
@@ -253,12 +251,7 @@ void add_erm(Program& program) {
                    "stop at this KKT residual, the distance from the minimum in units of a step");
     command.number("--damping", training.damping, "of message passing: 0 or more, below 1");
     command.count("--iterations", training.max_iterations, 1, "maximum number of iterations");
-    command.text("--token-storage", arguments.storage, "memory, or regenerate (blocks are made again)")
-        .values({"memory", "regenerate"});
-    command
-        .text("--precision", arguments.precision,
-              "precision of the tokens and of products with them: double or float")
-        .values({"double", "float"});
+    arguments.tokens.add_to(command);
     arguments.checkpoint.add_to(command, "iterations");
     command.text("--record", arguments.record, "CSV file of every iteration of every run", "FILE");
     arguments.add_to(command);

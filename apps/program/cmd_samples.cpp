@@ -20,7 +20,7 @@ struct Arguments : CommonArguments {
     IntegrationArguments integration;
     double target_error = 0;
     int dim = 1000;
-    std::string storage = "memory", precision = "double";
+    TokenArguments tokens;  // of AMP
 };
 
 /// One run of AMP with so many samples.
@@ -46,15 +46,14 @@ experiments::Task task_of(const Arguments& arguments, double alpha) {
     task.aspect = model.aspect;
     task.dim = arguments.dim;
     task.alpha = alpha;
-    task.precision = arguments.precision;
-    task.token_storage = arguments.storage;
+    task.precision = arguments.tokens.precision;
+    task.token_storage = arguments.tokens.storage;
     return task;
 }
 
 int run(const Arguments& arguments) {
     check_positive("--target-error", arguments.target_error);
-    data::parse_token_storage("--token-storage", arguments.storage);
-    data::parse_precision("--precision", arguments.precision);
+    arguments.tokens.synthetic(arguments.dim);
     arguments.check_writable();
     const model::Model model = arguments.model.make();
     const channels::Channel& channel = model.channel();
@@ -69,8 +68,8 @@ int run(const Arguments& arguments) {
     arguments.integration.describe(channel, arguments.seed, report.configuration);
     report.configuration.update({{"target_error", arguments.target_error},
                                  {"dim", arguments.dim},
-                                 {"token_storage", arguments.storage},
-                                 {"precision", arguments.precision}});
+                                 {"token_storage", arguments.tokens.storage},
+                                 {"precision", arguments.tokens.precision}});
     try {
         const auto alpha = theory::required_samples(*curve, channel, arguments.target_error, options,
                                                     [] { return !interrupted(); });
@@ -110,11 +109,7 @@ void add_samples(Program& program) {
     command.count("--dim", arguments.dim, 2, "dimension d");
     arguments.model.add_channel_to(command);
     arguments.model.add_prior_to(command);
-    command
-        .text("--token-storage", arguments.storage, "of AMP: memory, or regenerate (blocks are made again)")
-        .values({"memory", "regenerate"});
-    command.text("--precision", arguments.precision, "of the tokens of AMP: double or float")
-        .values({"double", "float"});
+    arguments.tokens.add_to(command);
     arguments.integration.add_to(command);
     arguments.add_to(command);
     command.footer("Example:\n  bayesaim samples --width 0.5 --dim 1000 --target-error 0.1");

@@ -369,6 +369,21 @@ void IntegrationArguments::describe(const channels::Channel& channel, std::uint6
     configuration["seed"] = seed;
 }
 
+void TokenArguments::add_to(Command& to) {
+    to.text("--token-storage", storage, "memory, or regenerate (blocks are made again)")
+        .values({"memory", "regenerate"});
+    to.text("--precision", precision, "precision of the tokens and of products with them: double or float")
+        .values({"double", "float"});
+}
+
+data::SyntheticOptions TokenArguments::synthetic(int dim) const {
+    data::SyntheticOptions options;
+    options.dim = dim;
+    options.storage = data::parse_token_storage("--token-storage", storage);
+    options.precision = data::parse_precision("--precision", precision);
+    return options;
+}
+
 void AmpArguments::add_to(Command& to) {
     to.parsed(
           "--response",

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bayesaim/data/dataset.hpp"
 #include "bayesaim/estimators/amp.hpp"
 #include "bayesaim/model/model.hpp"
 #include "bayesaim/theory/state_evolution.hpp"
@@ -99,6 +100,15 @@ struct IntegrationArguments {
     void add_to(Command& to);
     theory::StateEvolutionOptions options(std::uint64_t seed, ThreadPool* pool) const;
     void describe(const channels::Channel& channel, std::uint64_t seed, Record& configuration) const;
+};
+
+/// --token-storage and --precision of synthetic data
+struct TokenArguments {
+    std::string storage = "memory", precision = "double";
+
+    void add_to(Command& to);
+    /// Throws InvalidArgument for a wrong option.
+    data::SyntheticOptions synthetic(int dim) const;
 };
 
 /// --response, --damping, --adaptive-damping, --iterations, --tolerance of AMP

@@ -52,8 +52,8 @@ void add_array(hid_t file, const Piece& piece) {
                        H5Sclose);
     const Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
     if (piece.layout % 16 >= 8 && rank > 0) {
-        std::vector<hsize_t> chunk(sizes);
-        for (hsize_t& size : chunk) size = std::clamp<hsize_t>(size, 1, 1 + piece.layout % 4);
+        std::vector<hsize_t> chunk(sizes);  // one to four, about, along each axis that is written
+        for (hsize_t& size : chunk) size = std::clamp<hsize_t>(size / (1 + piece.layout % 4), 1, 100);
         H5Pset_chunk(properties.get(), rank, chunk.data());
         if (piece.layout % 16 >= 12) H5Pset_deflate(properties.get(), 1);
     }

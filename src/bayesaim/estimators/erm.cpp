@@ -131,9 +131,11 @@ class Trainer {
         return {-pass.log_z, std::move(pass.pulled[0])};
     }
 
+    /// Infinite where numbers overflow.
     double kkt_residual(const Matrix& s, const Matrix& pulled, double curvature) {
         const Matrix r = s + pulled / (d_ * curvature);
         const double size = r.norm();
+        if (!std::isfinite(size)) return infinity;
         return size > 0 ? (s - shrink(r, curvature).estimate).norm() / size : 0;
     }
 
@@ -156,6 +158,7 @@ class Trainer {
             const double factor = curvature / (curvature + options_.regularization);
             return {factor * r, factor * (d_ + 1) / d_, 0};
         }
+        if (!r.allFinite()) return {r, 0, 0};  // overflowed: it has no eigenvalues
         auto [estimate, eigenvalues, zeros, divergence] =
             denoisers::soft_threshold(r, options_.regularization / curvature, pool_);
         return {std::move(estimate), divergence, static_cast<double>(zeros) / d_};
@@ -252,12 +255,13 @@ class Trainer {
         while (!exhausted()) {
             const auto start = std::chrono::steady_clock::now();
             const Gradient at_point = gradient_at(point);
+            if (!std::isfinite(at_point.loss) || !at_point.pulled.allFinite()) return Termination::diverged;
             Shrunk shrunk;
             double loss = 0;
             for (;; lipschitz *= growth) {
                 shrunk = shrink(point + at_point.pulled / (d_ * lipschitz), lipschitz);
                 const Matrix move = shrunk.estimate - point;
-                loss = gradient_at(shrunk.estimate).loss;
+                loss = move.allFinite() ? gradient_at(shrunk.estimate).loss : infinity;
                 const double bound = at_point.loss - at_point.pulled.cwiseProduct(move).sum() +
                                      0.5 * d_ * lipschitz * move.squaredNorm();
                 // Roundings of the loss decide nothing.

@@ -42,15 +42,17 @@ struct Tridiagonal {
 /// Replaces the lower triangle of A by the reflections. Blocks of 16 are up to a sixth faster than LAPACK's
 /// own choice of 32. Entries whose squares overflow or vanish are scaled first.
 Tridiagonal make_tridiagonal(Matrix& a) {
+    // For processors that it does not know, OpenBLAS 0.3.21 has a dsymv that reads up to four numbers beyond its vectors.
+    constexpr int spare = 8;
     const int n = static_cast<int>(a.rows()), size = 16 * n;
-    Tridiagonal result{Vector(n), Vector(n), Vector(n)};
+    Tridiagonal result{Vector(n), Vector(n), Vector(n + spare)};
     double largest = 0;
     for (int j = 0; j < n; ++j) largest = std::max(largest, a.col(j).tail(n - j).cwiseAbs().maxCoeff());
     if (largest > 1e140 || (largest > 0 && largest < 1e-140)) {
         result.scale = largest;
         a.triangularView<Eigen::Lower>() *= 1 / largest;
     }
-    Vector work(size);
+    Vector work(size + spare);
     int info = 0;
     dsytrd_("L", &n, a.data(), &n, result.diagonal.data(), result.beside.data(), result.tau.data(),
             work.data(), &size, &info);

@@ -52,6 +52,7 @@ AtomicLaw::AtomicLaw(std::span<const double> positions, std::span<const double> 
     weights_.resize(last + 1);
     for (std::size_t i = 0; i < positions_.size(); ++i)
         variance_ += weights_[i] * positions_[i] * positions_[i];
+    check_finite("second moment of the atoms", second_moment());
 }
 
 std::vector<Interval> AtomicLaw::centred_support() const {

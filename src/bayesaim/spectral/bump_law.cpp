@@ -82,6 +82,7 @@ BumpLaw::BumpLaw(std::span<const Bump> bumps) : size_(bumps.size()) {
         last_atom = centres_[i];
         at_last_atom += weights_[i];
     }
+    check_finite("second moment of the bumps", second_moment());
     atomic_concentration_ += at_last_atom * at_last_atom;
     std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.low < b.low; });
     for (const Interval& part : parts) {

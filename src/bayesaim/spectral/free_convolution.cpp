@@ -42,9 +42,12 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
         check_between("variance of the law", law.variance(), 1e-60, 1e60);
     if (take_known_bulks()) return;
     find_bulks();
-    // Double precision does not resolve the bulk of an atom of next to no weight.
-    const bool lost_bulks =
-        std::erase_if(bulks_, [](const Bulk& bulk) { return !(bulk.u.high > bulk.u.low); }) > 0;
+    // Double precision does not resolve the bulk of an atom of next to no weight: it has the neighbours of the atom.
+    const auto unresolved = [](const Bulk& bulk) {
+        const auto [low, high] = bulk.u;
+        return !(high - low > 2 * epsilon * std::max(std::abs(low), std::abs(high)));
+    };
+    const bool lost_bulks = std::erase_if(bulks_, unresolved) > 0;
     const auto check_mass = [&] {
         constexpr double lost = 1e-3;
         if (!(std::abs(mass() - 1) < lost))
@@ -260,7 +263,8 @@ double FreeConvolution::derivative_by_double_sum() const {
         sum += a.probability() * a.probability() * diagonal * diagonal;
         for (std::size_t j = 0; j < i; ++j) {
             const Node& b = nodes_[j];
-            const double ratio = (a.denoised - b.denoised) / (a.lambda - b.lambda);
+            const double gap = a.lambda - b.lambda,  // 0 in bulks of a few digits
+                ratio = gap != 0 ? (a.denoised - b.denoised) / gap : diagonal;
             sum += 2 * a.probability() * b.probability() * ratio * ratio;
         }
     }

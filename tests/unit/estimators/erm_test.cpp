@@ -212,6 +212,22 @@ TEST(Training, EndsWithAStatus) {
     EXPECT_EQ(none.zero_fraction, 1);
 }
 
+TEST(Training, NumbersThatOverflowAreAStatus) {
+    for (const Penalty penalty : {Penalty::trace, Penalty::frobenius}) {
+        const Case setting{"linear", "square", 2, 1, 0.12, 0.2, penalty};
+        const Problem problem = make(setting);
+        ThreadPool pool(1);
+        ErmOptions options = options_of(setting);
+        options.initial_estimate = Matrix::Constant(setting.dim, setting.dim, 1e307);
+        for (const Solver solver : {Solver::proximal_gradient, Solver::automatic}) {
+            options.solver = solver;
+            const ErmResult result = run_erm(problem.synthetic.data, *problem.loss, options, pool);
+            EXPECT_EQ(result.status, Termination::diverged);
+            EXPECT_EQ(result.kkt_residual, std::numeric_limits<double>::infinity());
+        }
+    }
+}
+
 TEST(Training, StartsFromAnEstimate) {
     const Case setting{"softmax", "cross-entropy"};
     const Problem problem = make(setting);

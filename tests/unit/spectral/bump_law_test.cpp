@@ -230,6 +230,8 @@ TEST(BumpLaw, RefusesWhatIsNoLaw) {
     test::expect_invalid([] { BumpLaw law{Bumps{{0, 0.5, 1}}}; }, "sum of the weights must be 1, got 0.5");
     test::expect_invalid([] { BumpLaw law{Bumps{{0, 1, -1}}}; }, "variance of bump 1");
     test::expect_invalid([] { BumpLaw law{Bumps{{0, 0.5, 1}, {0, -0.5, 1}}}; }, "weight of bump 2");
+    test::expect_invalid([] { BumpLaw law{Bumps{{1e155, 1, 1}}}; },
+                         "second moment of the bumps must be a finite number, got inf");
 }
 
 }  // namespace

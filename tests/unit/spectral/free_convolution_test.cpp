@@ -257,6 +257,14 @@ TEST(FreeConvolution, AtomsOfNextToNoWeightDoNotMatter) {
     EXPECT_NEAR(spectrum.mass(), 1, 1e-9);
     EXPECT_GE(spectrum.mmse(), 0);
     EXPECT_LE(spectrum.mmse(), 1e-12);
+
+    // A bulk that reaches from one neighbour of the atom to the other: all its nodes are one.
+    const std::vector<double> two = {0.5, 0}, lightest = {5e-324, 1};
+    const AtomicLaw almost_one(two, lightest);
+    const FreeConvolution semicircle(almost_one, 1e-6);
+    EXPECT_NEAR(semicircle.mass(), 1, 1e-9);
+    EXPECT_NEAR(semicircle.mmse(), 0, 1e-20);
+    EXPECT_NEAR(semicircle.mmse_derivative(), 0, 1e-20);
 }
 
 }  // namespace

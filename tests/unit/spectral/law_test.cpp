@@ -254,6 +254,11 @@ TEST(AtomicLaw, RefusesBadInput) {
             AtomicLaw(std::vector<double>{1, test::not_a_number});
         },
         "position of atom 2 must be a finite number, got nan");
+    expect_invalid(
+        [] {
+            AtomicLaw(std::vector<double>{1, 1e155});
+        },
+        "second moment of the atoms must be a finite number, got inf");
 }
 
 }  // namespace
