@@ -4,7 +4,9 @@
 #include "bayesaim/denoisers/singular_values.hpp"
 
 #include "program/commands.hpp"
+#include "program/interrupt.hpp"
 #include "program/options.hpp"
+#include "program/progress.hpp"
 
 namespace bayesaim::program {
 namespace {
@@ -23,7 +25,9 @@ int run(const Arguments& arguments) {
 
     Report report{"denoise", arguments.noise.describe(*prior)};
     report.configuration.update({{"dim", dim}, {"seed", arguments.seed}, {"seeds", arguments.seeds}});
-    for (int i = 0; i < arguments.seeds; ++i) {
+    Progress progress(arguments.quiet, static_cast<std::size_t>(arguments.seeds));
+    catch_interrupts();
+    for (int i = 0; i < arguments.seeds && !interrupted(); ++i) {
         const std::uint64_t seed = arguments.seed + static_cast<std::uint64_t>(i);
         const linalg::Matrix weights = prior->sample(dim, seed, 0, pool);
         linalg::Matrix noisy = weights;
@@ -39,7 +43,9 @@ int run(const Arguments& arguments) {
                                  {"predicted_error", denoised.posterior_variance},
                                  {"relative_difference", measured / denoised.posterior_variance - 1},
                                  {"error_before", unprocessed}});
+        progress.finish_item();
     }
+    progress.clear();
     return arguments.publish(report);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -223,7 +224,8 @@ Record in_words(const estimators::FitResult& result, const Record& learned) {
 }
 
 /// The exit code, and a remark on a run that did not reach its end.
-int conclude(const Arguments& arguments, const estimators::FitResult& result, const std::string& status) {
+int conclude(const Arguments& arguments, const estimators::FitResult& result, const std::string& status,
+             bool written) {
     const bool good = succeeded(result.status);
     if (!good && !interrupted() && !arguments.quiet) {
         tell("bayesaim: AMP did not converge (status {}); {}\n", status,
@@ -236,7 +238,8 @@ int conclude(const Arguments& arguments, const estimators::FitResult& result, co
     // An unfinished run has no verdict.
     const bool refuted = !result.verdict.fits && (good || result.status == Termination::diverged);
     return exit_code(!refuted && (good || !arguments.strict), interrupted(),
-                     fmt::format("the last estimate is in '{}'", arguments.output));
+                     written ? fmt::format("the last estimate is in '{}'", arguments.output)
+                             : fmt::format("'{}' is left as it was", arguments.output));
 }
 
 /// What it would take: a run of AMP for each prior that is tried on the held-out samples, and the last one.
@@ -332,7 +335,9 @@ int run(Arguments arguments) {
     estimate.attributes["iterations"] = static_cast<std::uint64_t>(result.iterations);
     estimate.attributes["status"] = status;
     estimate.attributes["verdict"] = result.verdict.text;
-    if (speaks()) data::write_estimate(arguments.output, estimate);
+    // An unfinished estimate does not replace another one.
+    const bool written = !interrupted() || !std::filesystem::exists(arguments.output);
+    if (speaks() && written) data::write_estimate(arguments.output, estimate);
 
     Report report{"fit", description};
     report.configuration["file"] = arguments.file;
@@ -365,7 +370,7 @@ int run(Arguments arguments) {
     point["status"] = status;
     report.points.push_back(std::move(point));
     publish(report, arguments.format, "");
-    return conclude(arguments, result, status);
+    return conclude(arguments, result, status, written);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ experiments::Task task_of(const Arguments& arguments, double alpha) {
 }
 
 int run(const Arguments& arguments) {
-    check_positive("--target-error", arguments.target_error);
+    check_non_negative("--target-error", arguments.target_error);
     arguments.tokens.synthetic(arguments.dim);
     arguments.check_writable();
     const model::Model model = arguments.model.make();

@@ -151,6 +151,7 @@ int run(Arguments arguments) {
         return edges.front().low - margin +
                (edges.back().high - edges.front().low + 2 * margin) * i / (count - 1);
     };
+    catch_interrupts();
     for (int i = 0; i < arguments.points && !interrupted(); ++i) {
         const double x = grid(i, arguments.points);
         const spectral::SpectrumPoint point = spectrum.at(x);
@@ -199,7 +200,7 @@ void add_spectrum(Program& program) {
     command.number("--alpha", arguments.alpha, "samples per d^2 (--estimator erm)").default_text("");
     command.option("--dim").description(
         "size d of the sampled matrix in the picture (trained: 200 unless given)");
-    command.count("--points", arguments.points, 2, "number of rows of the table");
+    command.count("--points", arguments.points, 2, "number of rows of the table", 1'000'000);
     command.flag("--eigenvalues", arguments.eigenvalues, "adds the eigenvalues of one sampled matrix");
     command.text("--plot", arguments.plot,
                  "picture of density, one sampled matrix and denoiser (png, svg, pdf)", "FILE");

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <stdexcept>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -23,6 +26,11 @@ Number parse_whole(const std::string& name, const std::string& requirement, cons
     const bool plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars takes no plus sign
     const char *begin = text.data() + (plus ? 1 : 0), *end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(begin, end, value);
+    if (error == std::errc::result_out_of_range && stop == end && !std::is_floating_point_v<Number>)
+        throw_invalid(name,
+                      fmt::format("between {} and {}", std::numeric_limits<Number>::min(),
+                                  std::numeric_limits<Number>::max()),
+                      text);
     if (error != std::errc() || stop != end) throw_invalid(name, requirement, fmt::format("'{}'", text));
     return value;
 }
@@ -94,6 +102,25 @@ std::string unexpected(const CLI::App& command) {
     return fmt::format("unknown option {}{}", name, meant ? fmt::format("; did you mean {}?", *meant) : "");
 }
 
+/// What is written last would replace the other file. Devices may be named twice.
+void check_files_differ(const CLI::App& command) {
+    namespace fs = std::filesystem;
+    std::vector<std::pair<fs::path, std::string>> files;
+    for (const CLI::Option* option : command.get_options()) {
+        if (option->count() == 0 || option->get_type_name().find("FILE") == std::string::npos) continue;
+        const std::string& text = option->results().front();
+        std::error_code error;
+        const fs::path file = fs::weakly_canonical(text, error);
+        if (error || fs::is_other(file, error)) continue;
+        for (const auto& [other, name] : files) {
+            if (other == file)
+                throw_invalid(fmt::format("{} and {}", name, option->get_name()), "different files",
+                              fmt::format("'{}'", text));
+        }
+        files.emplace_back(file, option->get_name());
+    }
+}
+
 }  // namespace
 
 double parse_number(const std::string& name, const std::string& requirement, const std::string& text) {
@@ -157,8 +184,8 @@ Option Command::count(const std::string& name, int& value, int lowest, const std
         value = parse_whole<int>(name, "a whole number", text);
         if (highest == std::numeric_limits<int>::max()) {
             check_at_least(name, value, lowest);
-        } else {
-            check_between(name, value, lowest, highest);
+        } else if (value < lowest || value > highest) {
+            throw_invalid(name, fmt::format("between {} and {}", lowest, highest), fmt::format("{}", value));
         }
     };
     return parsed(name, parse, description).default_text(fmt::format("{}", value));
@@ -247,7 +274,9 @@ int Program::run(const std::vector<std::string>& arguments) {
         const bool extras = !place.remaining(true).empty();
         throw InvalidArgument(fmt::format("{} (see {})", extras ? unexpected(place) : error.what(), help));
     }
-    return actions_.at(app_->get_subcommands().front())();
+    const CLI::App* command = app_->get_subcommands().front();
+    check_files_differ(*command);
+    return actions_.at(command)();
 }
 
 // ---- what the tables say -----------------------------------------------------------------------------------

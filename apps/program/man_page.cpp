@@ -134,7 +134,7 @@ std::string man_page(const ProgramDescription& program) {
         "converge.\n"
         "\\fBfit\\fR: the data are not those of the model.\n"
         ".TP\n3\n\\fBrerun\\fR found different bits.\n"
-        ".TP\n130\nInterrupted by Ctrl\\-C.\n";
+        ".TP\n130\nInterrupted by Ctrl\\-C, SIGTERM or SIGHUP.\n";
     text += describe_footer(program.footer) + ".SH SEE ALSO\n";
     for (const CommandDescription& command : program.commands)
         text += fmt::format("\\fB{}\\-{}\\fR(1){}\n", program.name, escape(command.name),

@@ -390,8 +390,8 @@ void AmpArguments::add_to(Command& to) {
           [this](const std::string& text) {
               options.response = estimators::parse_response("--response", text);
           },
-          "gain of AMP: power or slope of the score, or automatic: the slope for several layers,\n"
-          "and for one layer if alpha d < 4 and the channel's slope is fast; otherwise the power")
+          "gain of AMP: power or slope of the score, or automatic: the slope for several layers, for linear\n"
+          "and softmax outputs of untied attention, and if alpha d < 4 and it is fast; otherwise the power")
         .default_text(std::string(to_string(options.response)))
         .type_name("TEXT")
         .values({"power", "slope", "automatic"});

@@ -196,7 +196,7 @@ void check_output_file(const std::string& output, const std::vector<std::string>
         if (fs::equivalent(input, output, ignored))
             throw_invalid("--output", "another file than the one that is read", fmt::format("'{}'", output));
     }
-    if (output.ends_with(".csv") || output.ends_with(".json"))
+    if (output.ends_with(".csv") || output.ends_with(".json") || output.ends_with(".npz"))
         throw_invalid("--output", "the name of an HDF5 file, such as *.h5", fmt::format("'{}'", output));
     const PartialFile partial(output);
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from . import _arguments as check
 from . import _core
 
+__all__ = ["check_channel", "check_prior"]
+
 
 def check_channel(
     channel: _core.Channel,

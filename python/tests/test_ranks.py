@@ -17,8 +17,8 @@ pytestmark = pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun i
 WORK = textwrap.dedent(
     """
     import sys
+    import bayesaim  # first, as in the process beside: it chooses the kernels of OpenBLAS
     import numpy as np
-    import bayesaim
 
     def work():
         prior, channel = bayesaim.Wishart(0.5), bayesaim.Softmax(2)

@@ -136,6 +136,12 @@ TEST(InterruptedCommand, GenerateLeavesNothingAndFitLeavesItsLastEstimate) {
         130);
     EXPECT_EQ(cli::read_array(estimate, "weights").size(), 10000U);
     EXPECT_EQ(place.file_count(), 2U);
+    // It does not replace an estimate that was there.
+    const std::string before = cli::read(estimate);
+    EXPECT_EQ(interrupt("1", "fit " + data + " --iterations 100000000 --tolerance 1e-300 --seed 2 --output " +
+                                 estimate),
+              130);
+    EXPECT_EQ(cli::read(estimate), before);
 }
 
 }  // namespace

@@ -42,10 +42,15 @@ TEST(SamplesCommand, AnErrorThatNoDataReachIsAbsent) {
     EXPECT_FALSE(found.contains("estimated_seconds"));
 }
 
+TEST(SamplesCommand, NoErrorNeedsTheThresholdOfStrongRecovery) {
+    const auto found = bayesaim("samples --width 0.5 --dim 100 --target-error 0 --format json").json();
+    EXPECT_NEAR(found["alpha"].get<double>(), 0.1875, 1e-12);
+}
+
 TEST(SamplesCommand, BadCallsGetOneLine) {
     for (const cli::BadCall& call :
          {cli::BadCall{"samples", "--target-error is required"},
-          cli::BadCall{"samples --target-error 0", "--target-error must be positive"},
+          cli::BadCall{"samples --target-error -1", "--target-error must be non-negative"},
           cli::BadCall{"samples --target-error 1 --dim 1", "--dim must be at least 2"},
           cli::BadCall{"samples --target-error 1 --precision half", "--precision must be"}})
         cli::expect_bad_usage(call);

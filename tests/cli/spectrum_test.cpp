@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
         cli::BadCall{"spectrum --noise-variance 1 --prior cauchy",
                      "bayesaim: --prior must be one of wishart, wigner, spectrum"},
         cli::BadCall{"spectrum --noise-variance 1 --format xml", "--format must be one of table, csv, json"},
-        cli::BadCall{"spectrum --noise-variance 1 --points 1", "--points must be at least 2, got 1"},
+        cli::BadCall{"spectrum --noise-variance 1 --points 1", "--points must be between 2 and 1000000, got 1"},
         cli::BadCall{"spectrum --noise-variance 1 --points 2.5",
                      "--points must be a whole number, got '2.5'"},
         cli::BadCall{"spectrum --noise-variance 1 --plot picture.jpg",

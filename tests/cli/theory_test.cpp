@@ -285,6 +285,36 @@ TEST(TheoryCommand, IsNotSilentAndCtrlCPrintsTheFinishedPoints) {
     EXPECT_LT(run.json()["points"].size(), 200U);
 }
 
+TEST(DenoiseCommand, CtrlCPrintsTheFinishedMatrices) {
+    const auto run = cli::bayesaim_interrupted(
+        "denoise --noise-variance 0.5 --dim 100 --seeds 1000000 --format json", "1");
+    EXPECT_EQ(run.exit_code, 130) << run.err;
+    EXPECT_GT(run.json()["points"].size(), 0U);
+}
+
+/// One of the two would be lost.
+TEST(FileOptions, OfOneCommandNameDifferentFiles) {
+    const cli::Workplace place;
+    const std::string file = place.write("atoms.txt", "1\n-1\n"),
+                      again = place.file("./../") +
+                              std::filesystem::path(file).parent_path().filename().string() + "/atoms.txt",
+                      amp = "amp --alpha 0.1 --dim 10 --iterations 1 --quiet ";
+    for (const auto& [arguments, options] :
+         {std::pair("theory --alpha 0.1 --prior spectrum --spectrum " + file + " --output " + file,
+                    "--spectrum and --output"),
+          std::pair("theory --alpha 0.1 --prior spectrum --spectrum " + file + " --output " + again,
+                    "--spectrum and --output"),
+          std::pair(amp + "--checkpoint " + file + " --output " + file, "--checkpoint and --output"),
+          std::pair(amp + "--record " + file + " --output " + file, "--record and --output")}) {
+        const auto run = bayesaim(arguments);
+        EXPECT_EQ(run.exit_code, 1) << arguments;
+        EXPECT_NE(run.err.find(" must be different files, got '"), std::string::npos) << run.err;
+        EXPECT_NE(run.err.find(options), std::string::npos) << run.err;
+    }
+    EXPECT_EQ(cli::read(file), "1\n-1\n");
+    EXPECT_EQ(bayesaim(amp + "--record /dev/null --output /dev/null").exit_code, 0);
+}
+
 /// A point would take minutes.
 TEST(TheoryCommand, CtrlCStopsInsideASampledPoint) {
     for (const char* mode : {"", " --trajectory 30"}) {
@@ -338,6 +368,8 @@ INSTANTIATE_TEST_SUITE_P(
         cli::BadCall{"theory --alpha 0.2:0.1:5", "--alpha must be increasing, got '0.2:0.1:5'"},
         cli::BadCall{"theory --alpha ''", "--alpha must be"},
         cli::BadCall{"theory --alpha 1:2:0", "of 1 to 10000000 points"},
+        cli::BadCall{"amp --alpha 0.1 --seeds 10000000000", "--seeds must be between "},
+        cli::BadCall{"generate --alpha 0.1 --output data.npz", "--output must be the name of an HDF5 file"},
         cli::BadCall{"theory --alpha 0.1 --tokens 1", "softmax channel: tokens must be at least 2, got 1"},
         cli::BadCall{"theory --alpha 0.1 --tokens 1 --channel hardmax",
                      "hardmax channel: tokens must be at least 2"},

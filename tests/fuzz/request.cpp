@@ -18,6 +18,17 @@ namespace {
 using namespace bayesaim;
 using namespace bayesaim::explorer;
 
+/// The largest number of a grid; "5x" counts in units of a threshold below 1.
+double largest(const std::string& grid) {
+    double result = 0;
+    for (const std::string_view list : split(grid, ','))
+        for (std::string_view word : split(list, ':')) {
+            if (word.ends_with('x')) word.remove_suffix(1);
+            result = std::max(result, parse_number<double>(word).value_or(0));
+        }
+    return result;
+}
+
 /// Whether the command takes a moment: no large matrices, which cannot be stopped while they are made.
 bool small(const Request& request, const Parameters& parameters) {
     for (const auto& [name, value] : parameters) {
@@ -26,7 +37,7 @@ bool small(const Request& request, const Parameters& parameters) {
         if ((name == "points" || name == "integration-points" || name == "trajectory") && number > 64)
             return false;
         if ((name == "tokens" || name == "key-tokens" || name == "heads") && number > 4) return false;
-        if (name == "alpha" && (number > 4 || value.size() > 20)) return false;
+        if (name == "alpha" && (largest(value) > 4 || value.size() > 20)) return false;
         if (name == "width" && number > 4 && request.command == "amp") return false;
         if (name == "eigenvalues" && request.command == "spectrum" &&
             std::ranges::find(parameters, "dim", &Parameters::value_type::first) == parameters.end())

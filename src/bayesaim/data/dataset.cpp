@@ -19,6 +19,10 @@ Synthetic make_synthetic(std::span<const priors::Prior* const> priors, const cha
                                           channel.layers(), priors.size()));
     check_positive("alpha", options.alpha);
     check_at_least("dimension", options.dim, 1);
+    const double aspect = priors.front()->law().aspect();
+    if (aspect * static_cast<double>(options.dim) < 0.5)
+        throw_invalid("aspect", fmt::format("one that leaves a key dimension at dimension {}", options.dim),
+                      aspect);
     const Eigen::Index key_dim = priors.front()->law().columns(options.dim);
     const auto samples = std::max<Eigen::Index>(
         1, static_cast<Eigen::Index>(std::llround(options.alpha * static_cast<double>(options.dim) *

@@ -358,7 +358,9 @@ std::optional<Value> read_text(EntryStream& stream, const NumpyHeader& header) {
 std::optional<Value> read_attribute(const Archive& archive, std::uint64_t index) {
     EntryStream stream(archive, index);
     const auto header = read_header(stream);
-    if (!header || !header->sizes.empty()) return std::nullopt;
+    if (!header) return std::nullopt;
+    const auto& sizes = header->sizes;
+    if (!sizes.empty() && (sizes.size() > 1 || sizes[0] != 1)) return std::nullopt;  // an array
     if (has_numbers(*header)) return read_number(stream, *header);
     if (header->kind() == 'U' || header->kind() == 'S') return read_text(stream, *header);
     return std::nullopt;

@@ -84,7 +84,9 @@ class Descender final : public GradientDescent {
                 break;
             }
             if (norm <= options_.gradient_tolerance || loss <= options_.loss_tolerance) {
-                descent.status = Termination::converged;
+                // Far out the outputs are saturated, and the gradient is 0.
+                const bool worse = !descent.record.empty() && loss > descent.record.front().loss;
+                descent.status = worse ? Termination::diverged : Termination::converged;
             } else if (descent.step == options_.max_steps) {
                 descent.status = Termination::iteration_limit;
             }

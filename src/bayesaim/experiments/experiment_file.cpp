@@ -311,8 +311,13 @@ Experiment parse_experiment(std::string_view text, const std::string& source_nam
         if (!name->is_string())
             source.reject(*name, fmt::format("name must be text, got {}", describe(*name)));
         experiment.name = name->as_string()->get();
-        if (experiment.name.empty() || experiment.name.find('/') != std::string::npos) {
-            source.reject(*name, fmt::format("name must be text without '/', got '{}'", experiment.name));
+        const std::string& title = experiment.name;
+        if (title.empty() || title == "." || title == ".." || title.find('/') != std::string::npos ||
+            title != printable(title)) {
+            source.reject(
+                *name, printable(fmt::format("name must be the name of a directory, in printable letters and "
+                                             "without '/', got '{}'",
+                                             title)));
         }
     }
     const Block common = read_block(source, file, {"name", "run"});

@@ -10,6 +10,7 @@
 #include "bayesaim/core/checks.hpp"
 #include "bayesaim/core/files.hpp"
 #include "bayesaim/core/hdf5_file.hpp"
+#include "bayesaim/core/input_file.hpp"
 #include "bayesaim/core/text.hpp"
 #include "bayesaim/priors/learned_spectrum.hpp"
 #include "bayesaim/priors/table.hpp"
@@ -130,7 +131,14 @@ std::unique_ptr<Prior> read_spectrum(const std::filesystem::path& file, std::opt
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
     if (is_hdf5(file.string())) return prior_of_estimate(file.string(), symmetric);
-    return prior_of_text(read_spectrum_text(file), symmetric.value_or(true));
+    const std::vector<Bump> bumps = read_spectrum_text(file);
+    try {
+        auto prior = prior_of_text(bumps, symmetric.value_or(true));
+        check_between("second moment", prior->law().second_moment(), 0, 1e20);
+        return prior;
+    } catch (const InvalidArgument& error) {
+        throw InvalidArgument(printable(fmt::format("spectrum file '{}': {}", file.string(), error.what())));
+    }
 }
 
 }  // namespace bayesaim::priors

@@ -127,7 +127,7 @@ class FreeConvolution {
     bool add_trapezoid_rule(const Bulk& bulk);
     std::vector<Node> twice_as_many(const Interval& u, const std::vector<Node>& nodes) const;
     bool add_graded_rule(const Bulk& bulk);
-    bool add_adaptive_rule(const Bulk& bulk);
+    void add_adaptive_rule(const Bulk& bulk);
     std::vector<Node> panel(const Interval& u, double theta_low, double theta_high,
                             const std::vector<Node>& wider) const;
     int add_panels(const Interval& u, double theta_low, double theta_high, const std::vector<Node>& whole,

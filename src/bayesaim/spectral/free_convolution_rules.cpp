@@ -208,9 +208,9 @@ bool FreeConvolution::add_graded_rule(const Bulk& bulk) {
     return true;
 }
 
-/// Returns false if the panels of this bulk could not be halved as often as they should: where round-off hides their
-/// convergence, they would be halved for ever.
-bool FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
+/// Where round-off hides the convergence of panels they would be halved for ever: after so many halvings the mass tells
+/// whether they are good enough.
+void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
     constexpr int most_halvings = 4000, least_halvings = 200;
     int halvings = std::max(most_halvings / static_cast<int>(bulks_.size()), least_halvings);
     std::vector<double> stops{0};
@@ -241,7 +241,6 @@ bool FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
             halvings = add_panels(bulk.u, low, high, panel(bulk.u, low, high, {}), 0, halvings, nodes_);
         }
     }
-    return halvings > 0;
 }
 
 /// Gauss-Legendre in theta. The heights are guessed by interpolation from nodes of a wider panel, if there

@@ -218,6 +218,16 @@ TEST_F(GradientDescentTest, ALossThatIsNotFiniteIsADivergence) {
     for (const DescentStep& step : result.descents[0].record) EXPECT_TRUE(std::isfinite(step.loss));
 }
 
+// Outputs that are saturated have no gradient.
+TEST_F(GradientDescentTest, AStepOutOfSightIsADivergence) {
+    make("softmax", 0.4);
+    options.optimizer = Optimizer::gradient_descent;
+    options.learning_rate = 1e10;
+    const Descent descent = run();
+    EXPECT_EQ(descent.status, Termination::diverged);
+    EXPECT_LT(descent.step, 60);
+}
+
 TEST_F(GradientDescentTest, StudentMayHaveAnotherWidth) {
     make("softmax", 0.4);
     for (const Eigen::Index width : {1, 4, 27}) {

@@ -150,7 +150,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"estimator = 'amp'\nalpha = 0.1\nadaptive_damping = 1\n",
                 "study.toml:3:20: adaptive_damping must be true or false, got the whole number 1"},
         Mistake{"estimator = 'gdd'\nalpha = 0.1\n",
-                "study.toml:1:13: estimator must be one of theory, small-width, amp, gd, erm-theory, erm, got 'gdd'"},
+                "study.toml:1:13: estimator must be one of theory, small-width, amp, gd, erm-theory, erm, "
+                "got 'gdd'"},
         Mistake{"estimator = 'deep-amp'\nalpha = 0.1\n",
                 "study.toml:1:13: estimator \"deep-amp\" is now written estimator = \"amp\" with channel = "
                 "\"deep-softmax\""},
@@ -185,9 +186,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"alpha = 0.1\n[[run]]\ndim = 30\n", "study.toml:2:1: estimator is missing"},
         Mistake{"run = 3\n", "study.toml:1:7: run must be written as [[run]], got the whole number 3"},
         Mistake{"name = 1\n", "study.toml:1:8: name must be text, got the whole number 1"},
-        Mistake{"name = 'a/b'\n", "study.toml:1:8: name must be text without '/'"},
-        Mistake{"estimator = \n", "study.toml:1:13: "}, Mistake{"alpha = 1\nalpha = 2\n", "study.toml:2:"},
-        Mistake{"", "estimator is missing"}));
+        Mistake{"name = 'a/b'\n",
+                "study.toml:1:8: name must be the name of a directory, in printable letters and "
+                "without '/', got 'a/b'"},
+        Mistake{"name = ''\n", "without '/', got ''"}, Mistake{"name = '..'\n", "without '/', got '..'"},
+        Mistake{"name = \"a\\nb\"\n", "without '/', got 'a"}, Mistake{"estimator = \n", "study.toml:1:13: "},
+        Mistake{"alpha = 1\nalpha = 2\n", "study.toml:2:"}, Mistake{"", "estimator is missing"}));
 
 TEST(ExperimentFile, StudiesOfTooManyPointsAreRefused) {
     test::expect_invalid(

@@ -184,7 +184,7 @@ TEST(SquareLossOfSoftmax, TheStepOfTwoTokensIsTheGlobalMinimum) {
                     const auto [o1, o2] = differences_of(data.omega);
                     const auto [t1, t2] = differences_of(data.teacher);
                     const double y1 = sigmoid(beta * t1), y2 = sigmoid(beta * t2);
-                    const auto merit = [&](double u1, double u2) {
+                    const auto merit = [&, o1 = o1, o2 = o2](double u1, double u2) {
                         const double a = u1 - o1, b = u2 - o2;
                         return std::pow(sigmoid(beta * u1) - y1, 2) + std::pow(sigmoid(beta * u2) - y2, 2) +
                                (0.75 * (a * a + b * b) - 0.5 * a * b) / (2 * variance);

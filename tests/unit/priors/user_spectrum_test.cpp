@@ -75,7 +75,8 @@ TEST(ReadSpectrum, NamesFileAndLineOfWhatIsWrong) {
 
 TEST(ReadSpectrum, RefusesWeightsThatAreNotProbabilities) {
     const TemporaryFile sum("1 0.5\n2 0.4\n"), negative("1 1.5\n2 -0.5\n");
-    expect_invalid([&] { read_spectrum(sum.path()); }, "sum of the weights must be 1, got 0.9");
+    expect_invalid([&] { read_spectrum(sum.path()); },
+                   "spectrum file '" + sum.path() + "': sum of the weights must be 1, got 0.9");
     expect_invalid([&] { read_spectrum(negative.path()); },
                    "weight of atom 2 must be positive and finite, got -0.5");
 }

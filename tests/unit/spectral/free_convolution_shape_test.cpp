@@ -45,13 +45,14 @@ std::vector<double> grid(const FreeConvolution& spectrum, int count) {
 void check_shape(const SpectralLaw& law, double noise) {
     const FreeConvolution spectrum(law, noise);
     const auto edges = spectrum.edges();
+    const double roundoff = 32 * test::epsilon * (std::abs(law.mean()) + std::sqrt(law.variance() + noise));
     double last = -test::infinity;
     for (const double lambda : grid(spectrum, 200)) {
         const SpectrumPoint point = spectrum.at(lambda);
         bool inside = false;
         for (const Interval& bulk : edges) inside = inside || (bulk.low < lambda && lambda < bulk.high);
         RC_ASSERT((inside ? point.density > 0 : point.density == 0));
-        RC_ASSERT(point.denoised >= last);
+        RC_ASSERT(point.denoised >= last - roundoff);
         RC_ASSERT(test::scaled_error(point.denoised, lambda - 2 * noise * point.hilbert,
                                      std::abs(lambda) + 1) <= 1e-9);
         last = point.denoised;
@@ -64,7 +65,7 @@ void check_shape(const SpectralLaw& law, double noise) {
             const double step = 1e-12 * (edges[i].high - edges[i].low) +
                                 4 * test::epsilon * (std::abs(edge) + std::abs(law.mean()));
             const double jump = spectrum.at(edge + step).denoised - spectrum.at(edge - step).denoised;
-            RC_ASSERT(jump >= 0);
+            RC_ASSERT(jump >= -roundoff);
             RC_ASSERT(jump <= 1e-4 * std::sqrt(law.variance() + noise));
         }
     }

@@ -152,7 +152,7 @@ TEST(FreeConvolutionTail, AtomsIntegralsAreThoseOfTheDensityAndTheHilbertTransfo
             for (const auto& [low, high] : spectrum.edges()) {
                 if (high <= threshold) continue;
                 const double from = std::max(low, threshold), half = 0.5 * (high - from);
-                double_exponential([&](double from_end, bool left, double weight) {
+                double_exponential([&, high = high](double from_end, bool left, double weight) {
                     const double x = left ? from + half * from_end : high - half * from_end;
                     const SpectrumPoint point = spectrum.at(x);
                     add(sum, half * weight * point.density, x - threshold, point.hilbert, point.density);

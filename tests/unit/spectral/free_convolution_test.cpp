@@ -246,7 +246,17 @@ TEST(FreeConvolution, BadInputIsNamed) {
 TEST(FreeConvolution, RefusesLawsWhoseNumbersOverflow) {
     const std::vector<double> far = {-1e80, 1e80};
     const AtomicLaw law(far);
-    test::expect_invalid([&] { FreeConvolution(law, 1); }, "variance of the law must be between 1e-60 and 1e+60");
+    test::expect_invalid([&] { FreeConvolution(law, 1); },
+                         "variance of the law must be between 1e-60 and 1e+60");
+}
+
+// Its bulks are a few neighbouring numbers wide; their mass was wrong by a tenth, and so was the error.
+TEST(FreeConvolution, RefusesBulksThatDoublePrecisionDoesNotResolve) {
+    const std::vector<double> far = {-1e15, 1, 1e15}, near = {-1e10, 1, 1e10};
+    const AtomicLaw unresolved(far), resolved(near);
+    test::expect_invalid([&] { FreeConvolution(unresolved, 0.1); },
+                         "noise variance must be one at which this spectrum can be resolved, got 0.1");
+    EXPECT_NEAR(FreeConvolution(resolved, 0.1).mmse(), 0.1 * 2 / 3, 1e-6);
 }
 
 // The bulks of the light atoms have no width in double precision; they made the error NaN.

@@ -137,7 +137,7 @@ TEST(SpectralLaw, FarAwayTheTransformsShowMassMeanAndVariance) {
 TEST(SpectralLaw, TransformsAreRealOutsideTheSupportAndNotInside) {
     for (const auto& [name, law] : laws()) {
         const auto support = law->centred_support();
-        const auto height = [&](double x) { return -law->stieltjes({x, 1e-12}).value.imag(); };
+        const auto height = [&law = law](double x) { return -law->stieltjes({x, 1e-12}).value.imag(); };
         EXPECT_LT(height(support.front().low - 0.5), 1e-10) << name;
         EXPECT_LT(height(support.back().high + 0.5), 1e-10) << name;
         for (std::size_t i = 0; i < support.size(); ++i) {
