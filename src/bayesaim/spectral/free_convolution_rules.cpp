@@ -211,7 +211,7 @@ bool FreeConvolution::add_graded_rule(const Bulk& bulk) {
 /// Where round-off hides the convergence of panels they would be halved for ever: after so many halvings the mass tells
 /// whether they are good enough.
 void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
-    constexpr int most_halvings = 4000, least_halvings = 200;
+    constexpr int most_halvings = 1000, least_halvings = 200;
     int halvings = std::max(most_halvings / static_cast<int>(bulks_.size()), least_halvings);
     std::vector<double> stops{0};
     for (const Singularity& singularity : bulk.singularities) {
