@@ -20,7 +20,7 @@ TEST(SamplesCommand, TellsWhatTheoryConfirms) {
     EXPECT_EQ(found["estimation_error"], point["estimation_error"]);
     EXPECT_EQ(found["generalization_error"], point["generalization_error"]);
     EXPECT_EQ(found["error_without_data"], 1);
-    EXPECT_EQ(found["strong_recovery"], 0.1875);
+    EXPECT_DOUBLE_EQ(found["strong_recovery"].get<double>(), 0.1875);
 }
 
 TEST(SamplesCommand, MemoryFollowsTheStorageOfTokens) {
