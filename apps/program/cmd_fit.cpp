@@ -336,7 +336,8 @@ int run(Arguments arguments) {
     estimate.attributes["status"] = status;
     estimate.attributes["verdict"] = result.verdict.text;
     // An unfinished estimate does not replace another one.
-    const bool written = !interrupted() || !std::filesystem::exists(arguments.output);
+    const bool written =
+        !interrupted() || succeeded(result.status) || !std::filesystem::exists(arguments.output);
     if (speaks() && written) data::write_estimate(arguments.output, estimate);
 
     Report report{"fit", description};
