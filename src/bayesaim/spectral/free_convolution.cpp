@@ -17,6 +17,7 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
+constexpr double farthest = 1e70;  // of an eigenvalue: laws take its fourth power
 
 /// Root of an increasing or decreasing function whose values at the ends are known and differ in sign.
 template <class Function>
@@ -320,7 +321,7 @@ Complex FreeConvolution::curve_point(double x) const {
 }
 
 SpectrumPoint FreeConvolution::at(double lambda) const {
-    check_finite("eigenvalue", lambda);
+    check_between("eigenvalue", lambda, -farthest, farthest);
     const Complex w = curve_point(lambda - law_->mean());
     const Complex g = law_->stieltjes(w).value;
     SpectrumPoint point;
@@ -337,13 +338,13 @@ SpectrumPoint FreeConvolution::at(double lambda) const {
 }
 
 double FreeConvolution::log_potential(double lambda) const {
-    check_finite("eigenvalue", lambda);
+    check_between("eigenvalue", lambda, -farthest, farthest);
     const Complex w = curve_point(lambda - law_->mean());
     return potential(w, law_->stieltjes(w).value.real() - Complex(0, w.imag() / noise_));
 }
 
 double FreeConvolution::cumulative(double lambda) const {
-    check_finite("eigenvalue", lambda);
+    check_between("eigenvalue", lambda, -farthest, farthest);
     const double x = lambda - law_->mean();
     const Complex w = curve_point(x);
     if (w.imag() <= 0) {  // outside the bulks

@@ -11,6 +11,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "bayesaim/spectral/atomic_law.hpp"
+#include "bayesaim/spectral/bump_law.hpp"
 #include "bayesaim/spectral/marchenko_pastur_law.hpp"
 
 #include "support/expect_invalid.hpp"
@@ -236,11 +237,20 @@ TEST(FreeConvolution, BadInputIsNamed) {
     test::expect_invalid(with_noise(test::infinity), "noise variance must be positive and finite, got inf");
     test::expect_invalid([&] { mmse(law, -2); }, "noise variance must be positive and finite, got -2");
     test::expect_invalid([&] { FreeConvolution(law, 1).at(test::not_a_number); },
-                         "eigenvalue must be a finite number, got nan");
+                         "eigenvalue must be between -1e+70 and 1e+70, got nan");
     test::expect_invalid([&] { prior_free_entropy(law, -1); },
                          "inverse noise variance must be non-negative and finite, got -1");
     test::expect_invalid([&] { prior_free_entropy(law, test::not_a_number); },
                          "inverse noise variance must be non-negative and finite, got nan");
+}
+
+TEST(FreeConvolution, RefusesEigenvaluesWhoseNumbersOverflow) {
+    const std::vector<Bump> bumps = {{-1, 0.5, 0.1}, {1, 0.5, 0}};
+    const BumpLaw law(bumps);
+    const FreeConvolution spectrum(law, 1);
+    EXPECT_EQ(spectrum.at(1e70).density, 0);
+    test::expect_invalid([&] { spectrum.at(1e300); },
+                         "eigenvalue must be between -1e+70 and 1e+70, got 1e+300");
 }
 
 TEST(FreeConvolution, RefusesLawsWhoseNumbersOverflow) {
