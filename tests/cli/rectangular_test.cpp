@@ -122,6 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
                     cli::BadCall{"theory --alpha 0.1 --attention cross --aspect=-2",
                                  "--aspect must be positive and finite, got -2"},
                     cli::BadCall{"theory --alpha 0.1 --attention cross --aspect 1e9", "--aspect must be"},
+                    cli::BadCall{"amp --alpha 0.3 --attention cross --aspect 0.001 --dim 20",
+                                 "aspect must be one that leaves a key dimension at dimension 20, got 0.001"},
                     cli::BadCall{"theory --alpha 0.1 --aspect 2",
                                  "--aspect applies only to --attention cross"},
                     cli::BadCall{"amp --alpha 0.1 --attention masked --tokens 3 --aspect 2",

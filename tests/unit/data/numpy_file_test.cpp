@@ -242,9 +242,9 @@ TEST_F(NumpyFile, KeyTokensOfCrossAttentionAreRead) {
     EXPECT_EQ(found.data.key_tokens->dim(), 5);
 }
 
-TEST_F(NumpyFile, ArraysWithoutDimensionsAreAttributes) {
+TEST_F(NumpyFile, ArraysWithoutDimensionsOrOfOneNumberAreAttributes) {
     Entries entries = entries_;
-    entries["width"] = npy("<f8", "()", bytes_of(std::vector<double>{0.25}));
+    entries["width"] = npy("<f8", "(1,)", bytes_of(std::vector<double>{0.25}));
     entries["beta"] = npy(">f4", "()", bytes_of(std::vector<float>{1.5F}, true));
     const std::uint64_t seed = (std::uint64_t{1} << 63) + 3;  // no double holds it
     entries["seed"] = npy("<u8", "()", bytes_of(std::vector<std::uint64_t>{seed}));
