@@ -202,7 +202,8 @@ model::Model ModelArguments::make() const {
                        fmt::format("--attention {}, whose weights are not symmetric (--prior bilinear)",
                                    to_string(attention)));
     constexpr double wide = 10;  // a width that is rather meant as r
-    if (command.given("--width") && options.widths.front() > wide && !command.given("--quiet")) {
+    if (command.given("--width") && options.widths.front() > wide && std::isfinite(options.widths.front()) &&
+        !command.given("--quiet")) {
         tell("bayesaim: --width is r/d: {0:g} stands for r = {0:g} d\n", options.widths.front());
     }
     try {

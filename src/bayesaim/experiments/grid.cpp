@@ -38,7 +38,7 @@ Grid::Grid(std::string_view name, std::string_view text, Zero zero) : name_(name
         const double start = number(parts[0]), stop = number(parts[1]);
         const auto count = parse_number<int>(parts[2]);
         if (!count) reject(grammar);
-        if (*count < 1 || *count > 10'000'000) reject("of 1 to 10000000 points");
+        if (*count < 1 || *count > 1'000'000) reject("of 1 to 1000000 points");
         if (*count == 1 && start != stop) reject("of at least 2 points between different ends");
         for (int i = 0; i < *count; ++i) {
             const double fraction = *count > 1 ? static_cast<double>(i) / (*count - 1) : 0;

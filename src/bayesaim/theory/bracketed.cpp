@@ -48,6 +48,9 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
             return finish(noise_variance * (limit - c) / (limit - ratio),
                           linear ? Termination::converged : Termination::iteration_limit);
         }
+        // Between two neighbours roundings of the ratio decide: no number is nearer.
+        const double middle = 0.5 * (low + high);
+        if (middle <= low || middle >= high) return finish(noise_variance, Termination::converged);
         const double log_slope = slope / ratio - 1;  // of the ratio, against log D; negative
         double next = x - excess / log_slope, left = std::pow(next - x, 2);  // Newton squares the distance
         if (previous.excess != excess && result.iterations > 1) {
@@ -64,7 +67,7 @@ FixedPoint solve_bracketed(const EstimationCurve& prior, const channels::Channel
         if (left <= 0.1 * options.tolerance) return finish(std::exp(next), Termination::converged);
         // The lower end itself is tried if it has not been.
         if (!(next > low && next < high))
-            next = next <= lowest && low == lowest ? lowest : 0.5 * (low + high);
+            next = next <= lowest && low == lowest ? lowest : middle;
         x = next;
     }
     return finish(std::exp(x), Termination::iteration_limit);
