@@ -166,8 +166,9 @@ TEST(PhasePicture, NamesItsLineIfItIsInThePicture) {
 TEST(FigureCommand, ListsWhatItKnows) {
     const auto run = bayesaim("figure list --format json");
     ASSERT_EQ(run.exit_code, 0);
-    EXPECT_GE(run.json()["points"].size(), 7U);
-    for (const auto& point : run.json()["points"]) EXPECT_FALSE(point["summary"].get<std::string>().empty());
+    const auto points = run.json()["points"];
+    EXPECT_GE(points.size(), 7U);
+    for (const auto& point : points) EXPECT_FALSE(point["summary"].get<std::string>().empty());
 }
 
 TEST(FigureCommand, RejectsNonsense) {

@@ -211,7 +211,11 @@ bool FreeConvolution::add_graded_rule(const Bulk& bulk) {
 /// Where round-off hides the convergence of panels they would be halved for ever: after so many halvings the mass tells
 /// whether they are good enough.
 void FreeConvolution::add_adaptive_rule(const Bulk& bulk) {
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    constexpr int most_halvings = 100, least_halvings = 20;  // the same steps, sooner at their end
+#else
     constexpr int most_halvings = 1000, least_halvings = 200;
+#endif
     int halvings = std::max(most_halvings / static_cast<int>(bulks_.size()), least_halvings);
     std::vector<double> stops{0};
     for (const Singularity& singularity : bulk.singularities) {

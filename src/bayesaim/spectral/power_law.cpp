@@ -92,6 +92,7 @@ PowerLaw::PowerLaw(double exponent, double width, double cutoff)
     check_between("exponent", exponent, 0.05, 5);
     check_positive("width", width);
     if (width > 1) throw_invalid("width", "at most 1 for a power law", width);
+    check_between("width", width, 1e-10, 1);
     check_positive("cutoff", cutoff);
     check_between("cutoff", cutoff, 1e-6, 100);
     // int lambda^k dmu = lambda(0)^k int_0^length x0 e^((1 - k gamma) q) dq, q measured from log(x0).

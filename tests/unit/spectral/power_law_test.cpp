@@ -272,6 +272,7 @@ TEST(PowerLaw, RefusesBadParameters) {
     expect_invalid([] { PowerLaw(20, 1, 0.1); }, "exponent must be between 0.05 and 5, got 20");
     expect_invalid([] { PowerLaw(1, 1.5, 0.1); }, "width must be at most 1 for a power law, got 1.5");
     expect_invalid([] { PowerLaw(1, 0, 0.1); }, "width must be positive and finite, got 0");
+    expect_invalid([] { PowerLaw(1, 5e-324, 62); }, "width must be between 1e-10 and 1, got ");  // was NaN
     expect_invalid([] { PowerLaw(1, 1, 0); }, "cutoff must be positive and finite, got 0");
     expect_invalid([] { PowerLaw(1, 1, 1e-7); }, "cutoff must be between 1e-06 and 100, got 1e-07");
     expect_invalid([] { PowerLaw(test::not_a_number, 1, 0.1); }, "exponent must be");
