@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "bayesaim/priors/user_spectrum.hpp"
 
+#include <cmath>
+#include <numbers>
+#include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "bayesaim/linalg/symmetric_eigen.hpp"
 #include "bayesaim/priors/spectrum_file.hpp"
+#include "bayesaim/spectral/free_convolution.hpp"
 
 #include "support/expect_invalid.hpp"
 #include "support/temporary_file.hpp"
@@ -143,6 +148,41 @@ TEST(UserSpectrum, RefusesDimensionZero) {
     ThreadPool pool(1);
     expect_invalid([&] { UserSpectrum(eigenvalues).sample(0, 1, 0, pool); },
                    "dimension must be at least 1, got 0");
+}
+
+TEST(UserSingularValues, SamplesHaveExactlyTheGivenSingularValues) {
+    const TemporaryFile file("4\n1\n0\n2.5\n");
+    const auto prior = read_spectrum(file.path(), false);
+    EXPECT_FALSE(prior->symmetric());
+    EXPECT_EQ(parameter(*prior, "atoms"), 4);
+    EXPECT_NEAR(parameter(*prior, "mean"), 1.875, 1e-15);
+    EXPECT_NEAR(parameter(*prior, "second_moment"), 5.8125, 1e-15);
+    ThreadPool pool(1);
+    const linalg::Matrix s = prior->sample(4, 1, 0, pool);
+    EXPECT_GT((s - s.transpose()).norm(), 0.1);
+    const linalg::Vector squares = linalg::symmetric_eigenvalues(s * s.transpose());
+    const double expected[] = {0, 1, 6.25, 16};
+    for (Eigen::Index i = 0; i < 4; ++i) EXPECT_NEAR(squares[i], expected[i], 1e-13);
+}
+
+/// Quantiles of the quarter circle, the singular values of independent entries, whose error is D/(1 + D).
+TEST(UserSingularValues, OfIndependentEntriesHaveTheirError) {
+    std::string text;
+    constexpr int count = 400;
+    for (int i = 0; i < count; ++i) {
+        double low = 0, high = 2;
+        for (int step = 0; step < 60; ++step) {
+            const double x = 0.5 * (low + high);
+            const double below = (0.5 * x * std::sqrt(4 - x * x) + 2 * std::asin(0.5 * x)) / std::numbers::pi;
+            (below < (i + 0.5) / count ? low : high) = x;
+        }
+        text += fmt::format("{}\n", low);
+    }
+    const TemporaryFile file(text);
+    const auto prior = read_spectrum(file.path(), false);
+    for (const double noise : {0.1, 0.3, 1.0, 10.0})  // the quantiles are right to 1/count^2 in the middle
+        EXPECT_LT(test::relative_error(spectral::mmse(prior->law(), noise), noise / (1 + noise)), 1e-3)
+            << noise;
 }
 
 }  // namespace
