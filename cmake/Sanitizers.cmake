@@ -2,8 +2,10 @@
 # What a build with sanitizers needs, beside the environment of the test presets debug and threads.
 # SANITIZED_TIMEOUT: how many times longer a test may take. SANITIZED_GUEST: the environment of the Python module, whose interpreter
 # is not compiled with the sanitizer and must load its runtime first. The runtime is then a shared one in every program.
+# SANITIZED_INSTALLED: the environment of installed programs, which do not know where it is.
 set(SANITIZED_TIMEOUT 1)
 set(SANITIZED_GUEST "")
+set(SANITIZED_INSTALLED "")
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=(address|thread)")
     string(SUBSTRING "${CMAKE_MATCH_1}" 0 1 letter)
     set(runtime lib${letter}san.so)
@@ -15,6 +17,7 @@ if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=(address|thread)")
         OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
     cmake_path(GET runtime PARENT_PATH runtime_dir)
     list(APPEND CMAKE_BUILD_RPATH "${runtime_dir}")
+    set(SANITIZED_INSTALLED "LD_LIBRARY_PATH=${runtime_dir}")
     set(SANITIZED_TIMEOUT 6)
     # The interpreter never frees its modules: leaks are counted by test_leaks.py instead.
     set(SANITIZED_GUEST "LD_PRELOAD=${runtime}:libstdc++.so.6" "ASAN_OPTIONS=detect_leaks=0")

@@ -136,7 +136,7 @@ def test_free_moments_are_those_of_large_matrices():
 def test_growth_rate_is_one_at_the_threshold(channel):
     prior = bayesaim.Wishart(0.5)
     threshold = bayesaim.thresholds(prior, channel).strong_recovery
-    assert threshold == 0.375
+    assert threshold == pytest.approx(0.375, rel=1e-14)
     assert layers.recovery_growth_rate(prior, channel, threshold, integration_points=32) == pytest.approx(1, abs=0.05)
 
 

@@ -38,6 +38,7 @@ export class HeatMap extends Plot {
         super(parent, title, { ratio: 0.66, tallest: 480 });
         this.surface.setAttribute("role", "application");
         this.surface.setAttribute("aria-roledescription", "map");
+        this.surface.setAttribute("aria-label", title); // until it is drawn
         this.surface.addEventListener("click", (event) => {
             const at = this.nearest(event);
             if (at) this.pick(this.field!.x[at[0]], this.field!.y[at[1]]);
