@@ -7,6 +7,8 @@ import sys
 import bayesaim  # before numpy: OpenBLAS then runs on the kernels that the program runs on
 import pytest
 
+PATIENCE = 1200 if "BAYESAIM_SANITIZED" in os.environ else 200  # seconds
+
 
 def pytest_configure(config):
     # Most tests stop early on purpose; test_convergence.py is about the warning.
@@ -34,7 +36,7 @@ def program():
 
     def run(*arguments, status=(0,)):
         run = subprocess.run(
-            [os.environ["BAYESAIM_PROGRAM"], *map(str, arguments)], capture_output=True, text=True, timeout=120
+            [os.environ["BAYESAIM_PROGRAM"], *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE
         )
         assert run.returncode in status, run.stderr
         return json.loads(run.stdout) if "json" in arguments else run.stdout
@@ -48,7 +50,7 @@ def script():
 
     def run(code, cwd=None, **environment):
         environment = {**os.environ, **environment}
-        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, cwd=cwd, env=environment)
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, cwd=cwd, env=environment)
         assert run.returncode == 0, run.stderr
         return run.stdout.strip()
 
