@@ -2,8 +2,9 @@
 # What a build with sanitizers needs, beside the environment of the test presets debug and threads.
 # SANITIZED_TIMEOUT: how many times longer a test may take. SANITIZED_GUEST: the environment of the Python module, whose interpreter
 # is not compiled with the sanitizer and must load its runtime first. The runtime is then a shared one in every program.
-# SANITIZED_INSTALLED: the environment of installed programs, which do not know where it is.
+# SANITIZED_PRELOAD: that runtime. SANITIZED_INSTALLED: the environment of installed programs, which do not know where it is.
 set(SANITIZED_TIMEOUT 1)
+set(SANITIZED_PRELOAD "")
 set(SANITIZED_GUEST "")
 set(SANITIZED_INSTALLED "")
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=(address|thread)")
@@ -20,5 +21,6 @@ if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=(address|thread)")
     set(SANITIZED_INSTALLED "LD_LIBRARY_PATH=${runtime_dir}")
     set(SANITIZED_TIMEOUT 6)
     # The interpreter never frees its modules: leaks are counted by test_leaks.py instead.
-    set(SANITIZED_GUEST "LD_PRELOAD=${runtime}:libstdc++.so.6" "ASAN_OPTIONS=detect_leaks=0")
+    set(SANITIZED_PRELOAD "${runtime}:libstdc++.so.6")
+    set(SANITIZED_GUEST "LD_PRELOAD=${SANITIZED_PRELOAD}" "ASAN_OPTIONS=detect_leaks=0")
 endif()
