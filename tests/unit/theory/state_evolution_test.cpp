@@ -54,25 +54,22 @@ TEST(StateEvolution, NextToRecoveryTheErrorIsResolved) {
     EXPECT_NEAR(at_half(1e-9) / at_half(1e-10), 10, 1e-3);
 }
 
-/// E = 2 D/(1 + D), with an error of 1e-13 that changes its sign at D = 1/3.
-class RoughCurve final : public EstimationCurve {
+/// E/D is 1.5 up to roundings, which change their sign at D = 1/3, and next to flat: Newton's steps leave every bracket.
+class FlatCurve final : public EstimationCurve {
   public:
     Overlap known_overlap() const override { return linalg::scalar_overlap(0); }
     Overlap prior_error() const override { return linalg::scalar_overlap(2); }
     double recovery_ratio() const override { return 2; }
     Point at(double noise_variance) const override {
-        const double d = noise_variance, error = d < 1.0 / 3 ? 1e-13 : -1e-13;
-        return {2 * d / (1 + d) * (1 + error), 2 / ((1 + d) * (1 + d))};
+        const double rounding = noise_variance < 1.0 / 3 ? 1e-13 : -1e-13;
+        return {1.5 * noise_variance * (1 + rounding), 1.5 * (1 - 1e-12)};
     }
     double free_entropy(double) const override { return 0; }
 };
 
 TEST(StateEvolution, RoundingsOfTheErrorDoNotKeepItFromConverging) {
-    // E/D = 1.5 = c at D = 1/3. No D has it to the last digit. A channel of linear outputs has c = 6 alpha, T = 2.
-    StateEvolutionOptions exact;
-    exact.tolerance = 1e-300;
-    const FixedPoint point =
-        solve_state_evolution(RoughCurve(), channels::Linear(2), 0.25, Start::uninformed, exact);
+    // Linear outputs of two tokens: E/D = 6 alpha.
+    const FixedPoint point = solve_state_evolution(FlatCurve(), channels::Linear(2), 0.25, Start::uninformed);
     EXPECT_EQ(point.status, Termination::converged);
     EXPECT_LT(point.iterations, 100);
     EXPECT_NEAR(point.error(), 0.5, 1e-12);
