@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/input_file.hpp"
 #include "bayesaim/data/attention.hpp"
 #include "bayesaim/data/dataset_file.hpp"
 #include "bayesaim/model/model.hpp"
@@ -30,10 +31,11 @@ std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
     const auto* entries = static_cast<const Scalar*>(array.data());
     const auto n = array.shape(0), tokens = array.shape(1), dim = array.shape(2);
     for (py::ssize_t i = 0; i < array.size(); ++i) {
-        if (!std::isfinite(entries[i])) {
-            throw_invalid(fmt::format("tokens of sample {}", i / (tokens * dim)), "finite",
-                          static_cast<double>(entries[i]));
-        }
+        constexpr Scalar largest = largest_number<Scalar>;
+        if (std::abs(entries[i]) <= largest) continue;
+        const std::string name = fmt::format("tokens of sample {}", i / (tokens * dim));
+        if (!std::isfinite(entries[i])) throw_invalid(name, "finite", static_cast<double>(entries[i]));
+        check_between(name, static_cast<double>(entries[i]), -largest, largest);
     }
     return data::borrowed_tokens(entries, n, tokens, dim, keep_alive(array));
 }

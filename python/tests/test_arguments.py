@@ -143,6 +143,8 @@ def test_nan_and_infinity(prior, softmax):
         raises(ValueError, lambda: bayesaim.denoise(prior, np.full((3, 3), wrong), 0.1), "noisy matrix must be finite")
         raises(ValueError, lambda: bayesaim.UserSpectrum([1, wrong]), "eigenvalues must be finite")
         raises(ValueError, lambda: softmax.draw([[wrong, 0, 0]]), "index must be finite")
+    raises(ValueError, lambda: bayesaim.Dataset(np.full((3, 2, 4), 1e200)), "tokens of sample 0 must be between -1e+70 and 1e+70")
+    raises(ValueError, lambda: bayesaim.Dataset(np.full((3, 2, 4), 1e20, np.float32)), "must be between -1e+18 and 1e+18")
 
 
 def test_wrong_dtypes(prior, softmax):

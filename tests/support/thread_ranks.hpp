@@ -99,6 +99,7 @@ class ThreadRank final : public Communicator {
 template <class Work>
 auto on_ranks(int size, const Work& work) {
     using Result = std::invoke_result_t<Work, Communicator&>;
+    static_assert(!std::is_same_v<Result, bool>, "the bits of a vector<bool> share their bytes");
     PostOffice office;
     std::vector<Result> results(static_cast<std::size_t>(size));
     std::vector<std::exception_ptr> errors(results.size());

@@ -60,16 +60,20 @@ InputArray InputFile::array(const std::string& name, const char* dimensions, Mat
 
 template <class Scalar>
 void read_samples(const InputArray& array, Range samples, Scalar* out, bool logarithms) {
+    constexpr Scalar largest = largest_number<Scalar>;
     const auto per_sample = static_cast<std::size_t>(array.shape[1] * array.shape[2]);
     const auto check = [&](Range range) {
         const Scalar *first = out + (range.begin - samples.begin) * per_sample,
                      *end = out + (range.end - samples.begin) * per_sample;
         const Scalar* bad = std::find_if_not(first, end, [&](Scalar value) {
-            return std::isfinite(value) || (logarithms && value == -std::numeric_limits<Scalar>::infinity());
+            return std::abs(value) <= largest ||
+                   (logarithms && value == -std::numeric_limits<Scalar>::infinity());
         });
         if (bad == end) return;
         const std::size_t sample = samples.begin + static_cast<std::size_t>(bad - out) / per_sample;
-        check_finite(fmt::format("{}, sample {},", array.title, sample), static_cast<double>(*bad));
+        const std::string name = fmt::format("{}, sample {},", array.title, sample);
+        check_finite(name, static_cast<double>(*bad));
+        check_between(name, static_cast<double>(*bad), -largest, largest);
     };
     if (samples.size() > 0 && !array.values->read(samples, out, check))
         throw_invalid(array.title, "readable", "damaged data or an unknown filter");

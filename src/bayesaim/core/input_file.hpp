@@ -79,8 +79,14 @@ class InputFile {
     std::string file_, word_, prefix_;
 };
 
-/// Reads these samples of an array, block by block, into the destination. Every number must be finite; of
-/// `logarithms` minus infinity is taken too.
+/// Of an array of a user: the estimators take fourth powers, and squares in single precision.
+template <class Scalar>
+inline constexpr Scalar largest_number = 1e70;
+template <>
+inline constexpr float largest_number<float> = 1e18F;
+
+/// Reads these samples of an array, block by block, into the destination. Numbers beyond the largest are
+/// refused, as are those that are not finite; of `logarithms` minus infinity is taken.
 template <class Scalar>  // double or float
 void read_samples(const InputArray& array, Range samples, Scalar* out, bool logarithms = false);
 /// The whole array.

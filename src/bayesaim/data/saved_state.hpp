@@ -86,7 +86,7 @@ Part number_as(const std::string& name, double value) {
     }
 }
 
-constexpr std::size_t most_items = 1'000'000;  // of a vector
+constexpr std::size_t most_empty_items = 1000;  // of a vector; the others have arrays
 
 /// Appends the numbers of an item to a column.
 struct ColumnWriter {
@@ -227,7 +227,8 @@ struct Reader {
             if (!state.has(prefix + name + ".count")) return;
             std::size_t count = 0;
             (*this)(name + ".count", count);
-            if (count > most_items) throw_misfit(prefix + name + ".count", static_cast<double>(count));
+            if (count > state.arrays.size() + most_empty_items)
+                throw_misfit(prefix + name + ".count", static_cast<double>(count));
             for (std::size_t i = 0; i < count; ++i)
                 (*this)(name + "." + std::to_string(i), items.emplace_back());
         }

@@ -17,8 +17,6 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr double farthest = 1e70;  // of an eigenvalue: laws take its fourth power
-
 /// Root of an increasing or decreasing function whose values at the ends are known and differ in sign.
 template <class Function>
 double bracketed_root(Function f, double low, double high, double f_low, double f_high) {
@@ -43,12 +41,12 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
         check_between("variance of the law", law.variance(), 1e-60, 1e60);
     if (take_known_bulks()) return;
     find_bulks();
-    // Double precision does not resolve the bulk of an atom of next to no weight: it has the neighbours of the atom.
-    const auto unresolved = [](const Bulk& bulk) {
+    // Double precision does not resolve the bulk of an atom of next to no weight: its ends are the neighbours of the atom.
+    // It gets no nodes, and stays as the place of a pole.
+    const auto resolved = [](const Bulk& bulk) {
         const auto [low, high] = bulk.u;
-        return !(high - low > 2 * epsilon * std::max(std::abs(low), std::abs(high)));
+        return high - low > 2 * epsilon * std::max(std::abs(low), std::abs(high));
     };
-    std::erase_if(bulks_, unresolved);
     const auto jumps = [&](const Bulk& bulk) {
         constexpr double small = 0.03;  // a jump shows if D^{1/2} is below this part of a bulk
         return law.jumps_at_ends() && std::sqrt(noise_) < small * (bulk.u.high - bulk.u.low);
@@ -57,7 +55,8 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
     double tolerance = 0;
     for (Bulk& bulk : bulks_) {
         if (!converged) break;
-        bulk.first = nodes_.size();
+        bulk.first = bulk.last = nodes_.size();
+        if (!resolved(bulk)) continue;
         converged = bulk.singularities.empty() ? add_trapezoid_rule(bulk) : add_graded_rule(bulk);
         bulk.last = nodes_.size();
         tolerance = std::max(tolerance, quadrature_tolerance(bulk.u));
@@ -67,7 +66,7 @@ FreeConvolution::FreeConvolution(const SpectralLaw& law, double noise_variance)
         nodes_.clear();
         for (Bulk& bulk : bulks_) {
             bulk.first = nodes_.size();
-            add_adaptive_rule(bulk);
+            if (resolved(bulk)) add_adaptive_rule(bulk);
             bulk.last = nodes_.size();
         }
     }
@@ -107,8 +106,11 @@ void FreeConvolution::find_bulks() {
     constexpr double narrow = 0.2;  // a closed gap matters if its clearance exceeds this times D^{1/2}
     const std::vector<Interval> support = law_->centred_support();
     const double reach = std::sqrt(noise_);
+    const auto beyond = [](double end, double step) {  // at least by one rounding
+        return end + step != end ? end + step : std::nextafter(end, std::copysign(HUGE_VAL, step));
+    };
     std::vector<double> pinches;
-    bulks_.emplace_back().u.low = edge(support.front().low, support.front().low - reach);
+    bulks_.emplace_back().u.low = edge(support.front().low, beyond(support.front().low, -reach));
     for (std::size_t i = 0; i + 1 < support.size(); ++i) {
         const double low = support[i].high, high = support[i + 1].low;
         const auto [middle, negative] =
@@ -120,7 +122,7 @@ void FreeConvolution::find_bulks() {
         bulks_.back().u.high = edge(low, middle);
         bulks_.emplace_back().u.low = edge(high, middle);
     }
-    bulks_.back().u.high = edge(support.back().high, support.back().high + reach);
+    bulks_.back().u.high = edge(support.back().high, beyond(support.back().high, reach));
     for (std::size_t i = 0; i < bulks_.size(); ++i) {
         Bulk& bulk = bulks_[i];
         const auto psi = [&](double u) { return u + noise_ * law_->stieltjes(u).value.real(); };
@@ -303,6 +305,12 @@ std::vector<Interval> FreeConvolution::edges() const {
     return result;
 }
 
+double FreeConvolution::centred(double lambda) const {
+    constexpr double farthest = 1e70;  // laws take its fourth power
+    check_between("eigenvalue", lambda, law_->mean() - farthest, law_->mean() + farthest);
+    return lambda - law_->mean();
+}
+
 /// The w with w + D G(w) = x: on the curve v(u) inside the bulks, on the real axis outside.
 Complex FreeConvolution::curve_point(double x) const {
     // At an edge u changes as the root of lambda: roundings of lambda would change u by 1e-8.
@@ -314,15 +322,15 @@ Complex FreeConvolution::curve_point(double x) const {
     if (near != bulks_.end()) return at_edge(near->lambda.low) ? near->u.low : near->u.high;
     const auto bulk =
         std::find_if(bulks_.begin(), bulks_.end(), [&](const Bulk& b) { return x < b.lambda.high; });
-    if (bulk != bulks_.end() && x > bulk->lambda.low) return solve_inside(*bulk, x);
+    if (bulk != bulks_.end() && x > bulk->lambda.low)
+        return bulk->first == bulk->last ? bulk->u.low : solve_inside(*bulk, x);
     const double low = bulk == bulks_.begin() ? x : std::prev(bulk)->u.high;
     const double high = bulk == bulks_.end() ? x : bulk->u.low;
     return solve_outside(low, high, x);
 }
 
 SpectrumPoint FreeConvolution::at(double lambda) const {
-    check_between("eigenvalue", lambda, -farthest, farthest);
-    const Complex w = curve_point(lambda - law_->mean());
+    const Complex w = curve_point(centred(lambda));
     const Complex g = law_->stieltjes(w).value;
     SpectrumPoint point;
     point.hilbert = g.real();
@@ -338,14 +346,12 @@ SpectrumPoint FreeConvolution::at(double lambda) const {
 }
 
 double FreeConvolution::log_potential(double lambda) const {
-    check_between("eigenvalue", lambda, -farthest, farthest);
-    const Complex w = curve_point(lambda - law_->mean());
+    const Complex w = curve_point(centred(lambda));
     return potential(w, law_->stieltjes(w).value.real() - Complex(0, w.imag() / noise_));
 }
 
 double FreeConvolution::cumulative(double lambda) const {
-    check_between("eigenvalue", lambda, -farthest, farthest);
-    const double x = lambda - law_->mean();
+    const double x = centred(lambda);
     const Complex w = curve_point(x);
     if (w.imag() <= 0) {  // outside the bulks
         return std::clamp(average([&](const Node& node) { return node.lambda <= x ? 1.0 : 0.0; }), 0.0, 1.0);

@@ -17,11 +17,12 @@ struct SpectrumPoint {
 
 /// Integrals over the part of mu_D above a threshold.
 struct TailMoments {
-    double mass = 0;           ///< N = mu_D(threshold, inf)
-    double first = 0;          ///< M1 = int (x - threshold)_+ dmu_D
-    double second = 0;         ///< M2 = int (x - threshold)_+^2 dmu_D
-    double hilbert = 0;        ///< int_{x > threshold} H dmu_D, H the Hilbert transform
-    double divergence = 0;     ///< J = 2 int (x - threshold)_+ H dmu_D, the mean slope of (x - threshold)_+, 0 to 1
+    double mass = 0;     ///< N = mu_D(threshold, inf)
+    double first = 0;    ///< M1 = int (x - threshold)_+ dmu_D
+    double second = 0;   ///< M2 = int (x - threshold)_+^2 dmu_D
+    double hilbert = 0;  ///< int_{x > threshold} H dmu_D, H the Hilbert transform
+    double divergence =
+        0;  ///< J = 2 int (x - threshold)_+ H dmu_D, the mean slope of (x - threshold)_+, 0 to 1
     /// dJ/dD = 2 int_{x > threshold} (H^2 - (pi mu_D)^2/3) dmu_D, by Burgers' equation. The other derivatives are
     /// dM1/dD = int H, dM2/dD = J and, against the threshold, -N, -2 M1 and dJ = -2 int H.
     double divergence_growth = 0;
@@ -74,7 +75,7 @@ class FreeConvolution {
     /// keeps its digits if it is small. Equals kappa2 - M2 - 2 threshold M1 + 2 D J.
     double thresholding_error(double threshold) const;
 
-    /// Support of mu_D, one interval per bulk.
+    /// Support of mu_D, one interval per bulk. It has no length around an atom of next to no weight.
     std::vector<Interval> edges() const;
 
     /// mmse(D) = int Var(x | lambda) dmu_D = D - (4 pi^2 D^2 / 3) int mu_D^3: the error ||Shat - S||^2 / d.
@@ -104,7 +105,7 @@ class FreeConvolution {
         Interval u;                              // where v(u) > 0
         std::vector<Singularity> singularities;  // in theta, ascending
         Interval lambda;                         // psi of the ends
-        std::size_t first = 0, last = 0;         // its nodes, ascending
+        std::size_t first = 0, last = 0;         // its nodes, ascending; none if it is below round-off
     };
     using Node = CurveNode;
     struct Height {
@@ -132,6 +133,7 @@ class FreeConvolution {
                             const std::vector<Node>& wider) const;
     int add_panels(const Interval& u, double theta_low, double theta_high, const std::vector<Node>& whole,
                    int depth, int halvings, std::vector<Node>& nodes) const;
+    double centred(double lambda) const;
     Complex curve_point(double x) const;
     double potential(Complex w, Complex g) const;
     Complex solve_inside(const Bulk& bulk, double lambda) const;

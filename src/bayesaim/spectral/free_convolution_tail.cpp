@@ -13,6 +13,7 @@ template <class Function>
 void FreeConvolution::for_each_beyond(const Bulk& bulk, double x, bool above, Function f) const {
     const auto begin = nodes_.begin() + static_cast<std::ptrdiff_t>(bulk.first),
                end = nodes_.begin() + static_cast<std::ptrdiff_t>(bulk.last);
+    if (begin == end) return;
     if (x <= bulk.lambda.low || x >= bulk.lambda.high) {
         if ((x <= bulk.lambda.low) == above) std::for_each(begin, end, f);
         return;

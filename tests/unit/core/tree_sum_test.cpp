@@ -146,9 +146,10 @@ TEST(TreeSum, KeepsAFewSumsOnly) {
 
 TEST(Communicator, AllRanksAgree) {
     for (const bool wanted : {false, true}) {
-        for (const bool answer : test::on_ranks(
-                 4, [&](Communicator& ranks) { return any_rank(ranks, wanted && ranks.rank() == 2); }))
-            EXPECT_EQ(answer, wanted);
+        const auto ask = [&](Communicator& ranks) -> int {
+            return any_rank(ranks, wanted && ranks.rank() == 2);
+        };
+        for (const int answer : test::on_ranks(4, ask)) EXPECT_EQ(answer, wanted ? 1 : 0);
     }
 }
 

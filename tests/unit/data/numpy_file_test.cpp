@@ -307,6 +307,10 @@ TEST_F(NumpyFile, ValuesThatAreNotFiniteAreNamed) {
     tokens_[17] = std::nan("");
     expect_refused(write_with("tokens", npy("<f8", "(3, 2, 4)", bytes_of(tokens_))),
                    "array tokens, sample 2, must be a finite number, got nan");
+    tokens_[17] = -1e200;  // its square is not finite
+    expect_refused(write_with("tokens", npy("<f8", "(3, 2, 4)", bytes_of(tokens_))),
+                   "array tokens, sample 2, must be between -1e+70 and 1e+70, got -1e+200");
+    tokens_[17] = 0;
     outputs_[5] = 1;
     expect_refused(write_with("outputs", npy("<f8", "(3, 2, 2)", bytes_of(outputs_))),
                    "array outputs: hardmax output of sample 1, row 0 must be one 1 and zeros");

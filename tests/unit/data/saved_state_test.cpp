@@ -149,6 +149,7 @@ TEST(SavedState, RefusesNumbersThatDoNotFitTheirParts) {
     refuse("part", Matrix::Constant(1, 1, 3e9), 0, "got 3000000000 as part");
     refuse("part", Matrix::Constant(1, 1, 0.5), 0, "got 0.5 as part");
     refuse("part.count", Matrix::Constant(1, 1, 1e15), std::vector<Matrix>(), "as part.count");
+    refuse("part.count", Matrix::Constant(1, 1, 1002), std::vector<Matrix>(), "as part.count");
     refuse("part", Matrix::Constant(9, 1, -3), std::vector<AmpIteration>(), "got -3 as self_overlap");
     refuse("part", Matrix::Constant(9, 1, 9), std::vector<AmpIteration>(), "got 9 as self_overlap");
 }

@@ -251,6 +251,11 @@ TEST(FreeConvolution, RefusesEigenvaluesWhoseNumbersOverflow) {
     EXPECT_EQ(spectrum.at(1e70).density, 0);
     test::expect_invalid([&] { spectrum.at(1e300); },
                          "eigenvalue must be between -1e+70 and 1e+70, got 1e+300");
+
+    const std::vector<Bump> far = {{1e140, 1, 1}};  // an ordinary eigenvalue is far from its mean
+    const BumpLaw far_law(far);
+    const FreeConvolution far_spectrum(far_law, 1);
+    test::expect_invalid([&] { far_spectrum.at(2); }, "eigenvalue must be between 1e+140 and 1e+140, got 2");
 }
 
 TEST(FreeConvolution, RefusesLawsWhoseNumbersOverflow) {
@@ -285,6 +290,31 @@ TEST(FreeConvolution, AtomsOfNextToNoWeightDoNotMatter) {
     EXPECT_NEAR(semicircle.mass(), 1, 1e-9);
     EXPECT_NEAR(semicircle.mmse(), 0, 1e-20);
     EXPECT_NEAR(semicircle.mmse_derivative(), 0, 1e-20);
+}
+
+// At the light atom itself, where G has its pole, this threw an error of Boost. On both sides of it the shrinkage is the
+// heavy atom's.
+TEST(FreeConvolution, HasValuesAtAnAtomOfNextToNoWeight) {
+    const std::vector<double> values = {80, 1e12}, weights = {1, 2e-12};
+    const AtomicLaw law(values, weights);
+    const FreeConvolution spectrum(law, 0.5);
+    ASSERT_EQ(spectrum.edges().size(), 2u);
+    EXPECT_NEAR(spectrum.edges().back().low, 1e12, 1e-2);
+    EXPECT_NEAR(spectrum.edges().back().high, 1e12, 1e-2);
+    for (const double place : {9e11, 1e12, 1.1e12}) {
+        const SpectrumPoint point = spectrum.at(place);
+        EXPECT_EQ(point.density, 0) << place;
+        EXPECT_NEAR(point.denoised, place, 1e-2) << place;
+        EXPECT_NEAR(point.hilbert, 1 / place, 1e-7) << place;
+        EXPECT_NEAR(spectrum.cumulative(place), 1, 1e-9) << place;
+    }
+    EXPECT_NEAR(spectrum.above(100).mass, 0, 1e-9);
+    EXPECT_NEAR(spectrum.above(1e12).mass, 0, 1e-9);
+
+    // Here D^{1/2} is below the roundings of the last atom, whose bulk had an end that is no number.
+    const std::vector<double> farther = {43, 1e30}, lighter = {1, 3e-29};
+    const AtomicLaw far(farther, lighter);
+    EXPECT_NEAR(FreeConvolution(far, 26).at(95).hilbert, 0.02, 0.001);
 }
 
 }  // namespace
