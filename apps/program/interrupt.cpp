@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "program/interrupt.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 
@@ -14,13 +15,14 @@
 namespace bayesaim::program {
 namespace {
 
-volatile std::sig_atomic_t interrupt_flag = 0;
+std::atomic<bool> interrupt_flag = false;  // set by a signal, read by all threads
+static_assert(std::atomic<bool>::is_always_lock_free);
 std::string_view notice;  // of the first signal; set before signals are caught
 
 void raise_flag(int signal) {
     const int error = errno;
-    if (interrupt_flag == 0 && write(STDERR_FILENO, notice.data(), notice.size()) < 0) errno = error;
-    interrupt_flag = 1;
+    if (!interrupt_flag && write(STDERR_FILENO, notice.data(), notice.size()) < 0) errno = error;
+    interrupt_flag = true;
     std::signal(signal, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
 }
@@ -42,11 +44,11 @@ void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
 bool interrupted() {
     const Host* host = Host::current();
-    return interrupt_flag != 0 || (host != nullptr && host->stopped());
+    return interrupt_flag || (host != nullptr && host->stopped());
 }
 
 bool any_rank_interrupted() {
-    if (ranks().size() > 1 && any_rank(ranks(), interrupted())) interrupt_flag = 1;
+    if (ranks().size() > 1 && any_rank(ranks(), interrupted())) interrupt_flag = true;
     return interrupted();
 }
 

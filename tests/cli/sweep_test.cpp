@@ -60,7 +60,7 @@ std::size_t lines(const std::string& file) {
 
 /// Waits until the store has this many records (it has one line more).
 void wait_for_records(const std::string& directory, std::size_t records) {
-    for (int i = 0; i < 3000 && lines(directory + "/runs.store") < records + 1; ++i) usleep(10'000);
+    for (int i = 0; i < 20'000 && lines(directory + "/runs.store") < records + 1; ++i) usleep(10'000);
     ASSERT_GE(lines(directory + "/runs.store"), records + 1);
 }
 
