@@ -17,6 +17,7 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
+
 /// Root of an increasing or decreasing function whose values at the ends are known and differ in sign.
 template <class Function>
 double bracketed_root(Function f, double low, double high, double f_low, double f_high) {

@@ -17,12 +17,11 @@ struct SpectrumPoint {
 
 /// Integrals over the part of mu_D above a threshold.
 struct TailMoments {
-    double mass = 0;     ///< N = mu_D(threshold, inf)
-    double first = 0;    ///< M1 = int (x - threshold)_+ dmu_D
-    double second = 0;   ///< M2 = int (x - threshold)_+^2 dmu_D
-    double hilbert = 0;  ///< int_{x > threshold} H dmu_D, H the Hilbert transform
-    double divergence =
-        0;  ///< J = 2 int (x - threshold)_+ H dmu_D, the mean slope of (x - threshold)_+, 0 to 1
+    double mass = 0;           ///< N = mu_D(threshold, inf)
+    double first = 0;          ///< M1 = int (x - threshold)_+ dmu_D
+    double second = 0;         ///< M2 = int (x - threshold)_+^2 dmu_D
+    double hilbert = 0;        ///< int_{x > threshold} H dmu_D, H the Hilbert transform
+    double divergence = 0;     ///< J = 2 int (x - threshold)_+ H dmu_D, the mean slope of (x - threshold)_+, 0 to 1
     /// dJ/dD = 2 int_{x > threshold} (H^2 - (pi mu_D)^2/3) dmu_D, by Burgers' equation. The other derivatives are
     /// dM1/dD = int H, dM2/dD = J and, against the threshold, -N, -2 M1 and dJ = -2 int H.
     double divergence_growth = 0;
