@@ -301,6 +301,7 @@ double FreeConvolution::second_moment() const {
 std::vector<Interval> FreeConvolution::edges() const {
     std::vector<Interval> result;
     for (const Bulk& bulk : bulks_) {
+        if (bulk.first == bulk.last) continue;
         result.push_back({bulk.lambda.low + law_->mean(), bulk.lambda.high + law_->mean()});
     }
     return result;

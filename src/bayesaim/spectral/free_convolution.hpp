@@ -74,7 +74,7 @@ class FreeConvolution {
     /// keeps its digits if it is small. Equals kappa2 - M2 - 2 threshold M1 + 2 D J.
     double thresholding_error(double threshold) const;
 
-    /// Support of mu_D, one interval per bulk. It has no length around an atom of next to no weight.
+    /// Support of mu_D, one interval per bulk. Bulks of atoms of next to no weight are left out.
     std::vector<Interval> edges() const;
 
     /// mmse(D) = int Var(x | lambda) dmu_D = D - (4 pi^2 D^2 / 3) int mu_D^3: the error ||Shat - S||^2 / d.
