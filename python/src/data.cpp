@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
-#include "bayesaim/core/input_file.hpp"
+#include "bayesaim/core/user_numbers.hpp"
 #include "bayesaim/data/attention.hpp"
 #include "bayesaim/data/dataset_file.hpp"
 #include "bayesaim/model/model.hpp"
@@ -31,11 +31,8 @@ std::shared_ptr<const TokenSource> view_tokens(const py::array& array) {
     const auto* entries = static_cast<const Scalar*>(array.data());
     const auto n = array.shape(0), tokens = array.shape(1), dim = array.shape(2);
     for (py::ssize_t i = 0; i < array.size(); ++i) {
-        constexpr Scalar largest = largest_number<Scalar>;
-        if (std::abs(entries[i]) <= largest) continue;
-        const std::string name = fmt::format("tokens of sample {}", i / (tokens * dim));
-        if (!std::isfinite(entries[i])) throw_invalid(name, "finite", static_cast<double>(entries[i]));
-        check_between(name, static_cast<double>(entries[i]), -largest, largest);
+        if (is_usable(entries[i])) continue;
+        check_usable(fmt::format("tokens of sample {}", i / (tokens * dim)), entries[i]);
     }
     return data::borrowed_tokens(entries, n, tokens, dim, keep_alive(array));
 }

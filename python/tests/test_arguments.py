@@ -137,14 +137,16 @@ def test_nan_and_infinity(prior, softmax):
         raises(ValueError, lambda: bayesaim.mmse(prior, wrong), "noise variance must be finite")
         tokens = np.zeros((3, 2, 4))
         tokens[1, 0, 2] = wrong
-        raises(ValueError, lambda: bayesaim.Dataset(tokens), f"tokens of sample 1 must be finite, got {wrong}")
-        raises(ValueError, lambda: bayesaim.Dataset(np.float32(tokens)), "tokens of sample 1 must be finite")
+        raises(ValueError, lambda: bayesaim.Dataset(tokens), f"tokens of sample 1 must be a finite number, got {wrong}")
+        raises(ValueError, lambda: bayesaim.Dataset(np.float32(tokens)), "tokens of sample 1 must be a finite number")
         raises(ValueError, lambda: bayesaim.Dataset(np.zeros((3, 2, 4)), np.full((3, 2, 2), wrong)), "outputs must be finite")
         raises(ValueError, lambda: bayesaim.denoise(prior, np.full((3, 3), wrong), 0.1), "noisy matrix must be finite")
         raises(ValueError, lambda: bayesaim.UserSpectrum([1, wrong]), "eigenvalues must be finite")
         raises(ValueError, lambda: softmax.draw([[wrong, 0, 0]]), "index must be finite")
     raises(ValueError, lambda: bayesaim.Dataset(np.full((3, 2, 4), 1e200)), "tokens of sample 0 must be between -1e+70 and 1e+70")
-    raises(ValueError, lambda: bayesaim.Dataset(np.full((3, 2, 4), 1e20, np.float32)), "must be between -1e+18 and 1e+18")
+    raises(ValueError, lambda: bayesaim.Dataset(np.full((3, 2, 4), 2e15, np.float32)), "must be between -1e+15 and 1e+15")
+    for largest in (np.full((3, 2, 4), -1e70), np.full((3, 2, 4), 1e15, np.float32)):
+        assert (bayesaim.Dataset(largest).tokens == largest).all()
 
 
 def test_wrong_dtypes(prior, softmax):

@@ -74,15 +74,19 @@ inline std::vector<double> read_array(const std::string& file, const char* name)
     return values;
 }
 
-/// Overwrites the last number of an array in the file.
-inline void change_last_number(const std::string& file, const char* name, double value) {
-    std::vector<double> values = read_array(file, name);
-    values.back() = value;
+/// Puts other numbers into an array in the file.
+inline void overwrite_array(const std::string& file, const char* name, const std::vector<double>& values) {
     const hid_t out = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT),
                 data = H5Dopen2(out, name, H5P_DEFAULT);
     H5Dwrite(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     H5Dclose(data);
     H5Fclose(out);
+}
+
+inline void change_last_number(const std::string& file, const char* name, double value) {
+    std::vector<double> values = read_array(file, name);
+    values.back() = value;
+    overwrite_array(file, name, values);
 }
 
 }  // namespace cli

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // --attention: separate queries and keys.
+#include <limits>
 #include <string>
 
+#include "cli/hdf5_arrays.hpp"
 #include "cli/program.hpp"
 
 namespace {
@@ -33,6 +35,32 @@ TEST_P(UntiedFiles, AreGeneratedFittedAndPredicted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Attentions, UntiedFiles, ::testing::Values("cross", "masked", "self", "causal"));
+
+/// Neither the lowest number, with which many mask, nor another one changes a bit of the estimate.
+TEST(MaskedOutputs, MayHaveAnyFiniteValueOrMinusInfinity) {
+    constexpr double lowest = std::numeric_limits<double>::lowest();
+    for (const auto& [channel, array] :
+         {std::pair("softmax", "log_outputs"), std::pair("linear --label-noise 0.1", "outputs")}) {
+        const cli::Workplace place;
+        const std::string data = place.file("data.h5"), estimate = place.file("estimate.h5");
+        ASSERT_EQ(
+            bayesaim("generate --attention causal --tokens 3 --width 0.5 --dim 20 --alpha 0.1 --channel " +
+                     std::string(channel) + " --output " + data)
+                .exit_code,
+            0);
+        std::vector<double> outputs = cli::read_array(data, array), weights;
+        for (const double masked : {0.0, lowest, -lowest, -std::numeric_limits<double>::infinity()}) {
+            for (std::size_t i = 0; i < outputs.size(); i += 9)
+                outputs[i + 1] = outputs[i + 2] = outputs[i + 5] = masked;
+            cli::overwrite_array(data, array, outputs);
+            const auto run = bayesaim("fit " + data + " --iterations 5 --output " + estimate);
+            ASSERT_TRUE(run.exit_code == 0 || run.exit_code == 2) << run.err;
+            const std::vector<double> found = cli::read_array(estimate, "weights");
+            if (weights.empty()) weights = found;
+            EXPECT_EQ(found, weights) << channel << ", masked with " << masked;
+        }
+    }
+}
 
 /// The prior of untied attention is bilinear, in studies too, and both parts of S have a column.
 TEST(UntiedStudies, NameThePriorAndHaveTheErrorsOfBothParts) {

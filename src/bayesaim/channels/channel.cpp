@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/user_numbers.hpp"
 #include "bayesaim/numerics/quasi_monte_carlo.hpp"
 
 namespace bayesaim::channels {
@@ -110,8 +111,8 @@ void Channel::check_outputs(const ConstRowsRef& outputs) const {
             for (int b = 0; b < shape.keys; ++b) {
                 if (shape.sees(a, b)) row[seen++] = outputs(i, a * shape.keys + b);
             }
-            if (!row.allFinite()) {
-                for (const double value : row) check_finite(output_title("output", i, a), value);
+            for (const double value : row) {
+                if (!is_usable(value)) check_usable(output_title("output", i, a), value);
             }
             if (!logarithmic_outputs()) continue;
             const double sum = row.array().exp().sum();

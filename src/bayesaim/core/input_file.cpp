@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "bayesaim/core/checks.hpp"
+#include "bayesaim/core/user_numbers.hpp"
 
 namespace bayesaim {
 
@@ -59,34 +60,32 @@ InputArray InputFile::array(const std::string& name, const char* dimensions, Mat
 }
 
 template <class Scalar>
-void read_samples(const InputArray& array, Range samples, Scalar* out, bool logarithms) {
-    constexpr Scalar largest = largest_number<Scalar>;
+void read_samples(const InputArray& array, Range samples, Scalar* out, Numbers numbers) {
     const auto per_sample = static_cast<std::size_t>(array.shape[1] * array.shape[2]);
     const auto check = [&](Range range) {
         const Scalar *first = out + (range.begin - samples.begin) * per_sample,
                      *end = out + (range.end - samples.begin) * per_sample;
         const Scalar* bad = std::find_if_not(first, end, [&](Scalar value) {
-            return std::abs(value) <= largest ||
-                   (logarithms && value == -std::numeric_limits<Scalar>::infinity());
+            return numbers == Numbers::usable ? is_usable(value)
+                                              : value < std::numeric_limits<Scalar>::infinity();
         });
         if (bad == end) return;
         const std::size_t sample = samples.begin + static_cast<std::size_t>(bad - out) / per_sample;
         const std::string name = fmt::format("{}, sample {},", array.title, sample);
-        check_finite(name, static_cast<double>(*bad));
-        check_between(name, static_cast<double>(*bad), -largest, largest);
+        check_usable(name, *bad);
     };
     if (samples.size() > 0 && !array.values->read(samples, out, check))
         throw_invalid(array.title, "readable", "damaged data or an unknown filter");
 }
 
 template <class Scalar>
-void read_all(const InputArray& array, Scalar* out, bool logarithms) {
-    read_samples(array, {0, static_cast<std::size_t>(array.shape[0])}, out, logarithms);
+void read_all(const InputArray& array, Scalar* out) {
+    read_samples(array, {0, static_cast<std::size_t>(array.shape[0])}, out);
 }
 
-template void read_samples(const InputArray& array, Range samples, double* out, bool logarithms);
-template void read_samples(const InputArray& array, Range samples, float* out, bool logarithms);
-template void read_all(const InputArray& array, double* out, bool logarithms);
-template void read_all(const InputArray& array, float* out, bool logarithms);
+template void read_samples(const InputArray& array, Range samples, double* out, Numbers numbers);
+template void read_samples(const InputArray& array, Range samples, float* out, Numbers numbers);
+template void read_all(const InputArray& array, double* out);
+template void read_all(const InputArray& array, float* out);
 
 }  // namespace bayesaim

@@ -79,19 +79,16 @@ class InputFile {
     std::string file_, word_, prefix_;
 };
 
-/// Of an array of a user: the estimators take fourth powers, and squares in single precision.
-template <class Scalar>
-inline constexpr Scalar largest_number = 1e70;
-template <>
-inline constexpr float largest_number<float> = 1e18F;
+/// Which numbers are taken: those that can be computed with (core/user_numbers.hpp), or, of outputs that the channel
+/// checks because it knows which ones are seen, all that are finite, and minus infinity.
+enum class Numbers { usable, outputs };
 
-/// Reads these samples of an array, block by block, into the destination. Numbers beyond the largest are
-/// refused, as are those that are not finite; of `logarithms` minus infinity is taken.
+/// Reads these samples of an array, block by block, into the destination. Other numbers are refused.
 template <class Scalar>  // double or float
-void read_samples(const InputArray& array, Range samples, Scalar* out, bool logarithms = false);
+void read_samples(const InputArray& array, Range samples, Scalar* out, Numbers numbers = Numbers::usable);
 /// The whole array.
 template <class Scalar>
-void read_all(const InputArray& array, Scalar* out, bool logarithms = false);
+void read_all(const InputArray& array, Scalar* out);
 
 /// The text without control characters: messages have one line, and texts of files become part of them.
 std::string printable(std::string text);

@@ -197,9 +197,9 @@ DatasetContents read_dataset(const std::string& file, const channels::Channel& c
     const InputArray outputs = reader.array(name, "(samples, tokens, tokens)");
     check_shape(outputs, {n, t, geometry.keys}, tokens);
     result.data.outputs = allocate<channels::Rows>(outputs, n, geometry.outputs());
-    // The channel decides which outputs are seen; the others may have probability 0.
+    // The channel decides which outputs are seen; the others may be anything.
     const Range own = Shares(static_cast<std::size_t>(n)).own_samples(ranks);
-    read_samples(outputs, own, rows_of(result.data.outputs, own).data(), channel.logarithmic_outputs());
+    read_samples(outputs, own, rows_of(result.data.outputs, own).data(), Numbers::outputs);
     if (take_logarithm) take_logarithms(outputs, geometry, own, result.data.outputs);
     read_all_tokens();
     try {
