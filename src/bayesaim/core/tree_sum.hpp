@@ -25,7 +25,8 @@ concept Summable = requires(Sum sum, const Sum other, void (*f)(std::span<std::b
 ///   node      left sum + right sum
 /// Neither the tree nor the bits depend on threads and ranks. A rank adds the leaves that it owns with its
 /// threads; where a node has leaves of several ranks, the owner of its right half sends its sum to the owner of the left.
-/// All ranks get the result. A rank keeps about one sum per thread and one per level of the tree.
+/// All ranks get the result. A rank keeps about one sum per thread and one per level of the tree,
+/// and at most two per thread and one per thread and level.
 template <Summable Sum>
 class TreeSum {
   public:
